@@ -1,0 +1,164 @@
+"""`rr-py record`: run a program, record it, and end as it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from interfaces.errors import ExitStatus, RrPyError
+from rr_py.ending import end_like
+from rr_py.options import OptionalValue, OptionalValueCommand
+
+if TYPE_CHECKING:
+    from recorder import RecordOptions, RecordResult
+
+CHECKSUM_EVERY = 1000
+REPEAT_MAX = 1000
+
+EPILOG = """\
+\b
+Examples:
+  rr-py record ls -la                           the program's options need no --
+  rr-py record -o sort.bin -- sort -n data      but may have one
+  rr-py record --checksum ./app                 hash the memory now and then, for replay --verify
+  rr-py record --env LANG=C --cwd /tmp ./app
+  rr-py record --repeat-until-fail ./flaky      again and again, until it fails once
+
+\b
+The trace is trace.bin here (then trace-2.bin, ...), or the file of -o, which must not exist.
+rr-py ends with the program's own status, or dies of its signal.
+"""
+
+
+class RepeatError(RrPyError):
+    """The program did not fail in all the runs it was given."""
+
+
+def parse_environment(assignments: tuple[str, ...]) -> dict[str, str]:
+    """This process's environment with the NAME=VALUE of --env put in."""
+    env = dict(os.environ)
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--env")
+        env[name] = value
+    return env
+
+
+@click.command(
+    cls=OptionalValueCommand,
+    epilog=EPILOG,
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS] [--]",
+)
+@click.option("-o", "--output", "trace", type=click.Path(), metavar="FILE",
+              help="Write the trace to FILE. Never overwrites.")
+@click.option("--checksum", cls=OptionalValue, bare=str(CHECKSUM_EVERY), type=click.IntRange(min=1),
+              metavar="EVERY",
+              help=f"Hash all writable memory after every EVERY events (default {CHECKSUM_EVERY}), "
+              "for replay --verify.")
+@click.option("--env", "assignments", multiple=True, metavar="NAME=VALUE",
+              help="Set a variable in the program's environment. May be repeated.")
+@click.option("--cwd", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
+              help="Run the program in FOLDER.")
+@click.option("--one-domain", is_flag=True,
+              help="Record all processes as one, in one order. Slower; for memory shared in ways rr-py does not see.")
+@click.option("--chaos", cls=OptionalValue, bare="0", type=click.IntRange(min=0), metavar="SEED",
+              help="Hand over between threads at random places, to bring out races. "
+              "The same SEED gives the same choices; without one each run has its own.")
+@click.option("--repeat-until-fail", "repeat", cls=OptionalValue, bare=str(REPEAT_MAX),
+              type=click.IntRange(min=1), metavar="MAX",
+              help=f"Record again until the program fails (at most MAX times, default {REPEAT_MAX}); "
+              "keep only the trace of the run that failed.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing about the recording when it is done.")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="PROGRAM [ARGS]...")
+def command(
+    trace: str | None,
+    checksum: int | None,
+    assignments: tuple[str, ...],
+    cwd: str | None,
+    one_domain: bool,
+    chaos: int | None,
+    repeat: int | None,
+    quiet: bool,
+    program: tuple[str, ...],
+) -> int:
+    """Run PROGRAM and record everything it sees of its environment.
+
+    The program and all processes it starts are recorded; its terminal, its signals and its exit status stay
+    its own.
+    """
+    from recorder import RecordOptions
+
+    options = RecordOptions(
+        command=list(program),
+        trace=Path(trace) if trace is not None else None,
+        checksum_every=checksum,
+        env=parse_environment(assignments),
+        cwd=Path(cwd) if cwd is not None else None,
+        quiet=quiet,
+        one_domain=one_domain,
+        chaos=chaos,
+    )
+    result = record_once(options) if repeat is None else record_until_failure(options, repeat)
+    if not quiet:
+        sys.stderr.write(f"rr-py: {summary(result)}\n")
+    return end_like(result.status, result.signal)
+
+
+def record_once(options: RecordOptions) -> RecordResult:
+    """One recording, with what the recorder could not do reported on stderr."""
+    from recorder import record
+
+    return record(options)
+
+
+def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
+    """Record until the program fails, at most `most` times; the trace of every run that did not fail is deleted.
+
+    The traces of the runs are made under a passing name beside the wanted one, so that the place that is
+    asked for is only ever taken by the run that failed.
+    """
+    import dataclasses
+
+    from tracefile import default_name
+
+    wanted = options.trace if options.trace is not None else default_name(Path())
+    folder = wanted.parent
+    with tempfile.TemporaryDirectory(prefix=".rr-py-", dir=folder) as passing:
+        for run in range(1, most + 1):
+            attempt = Path(passing) / f"run-{run}.bin"
+            result = record_once(dataclasses.replace(options, trace=attempt, quiet=True))
+            if result.signal is not None or result.status:
+                os.link(attempt, wanted)
+                if not options.quiet:
+                    sys.stderr.write(f"rr-py: run {run} of at most {most} failed\n")
+                return dataclasses.replace(result, trace=wanted)
+            attempt.unlink()
+    raise RepeatError(
+        f"{options.command[0]} did not fail in {most} runs",
+        "give it more runs with --repeat-until-fail=MAX, or --chaos to shake its schedule",
+        ExitStatus.OK,
+    )
+
+
+def summary(result: RecordResult) -> str:
+    """The line after a recording: what was recorded, where, and the next command to type."""
+    import shlex
+
+    from rr_py.text import count, size
+    from tracefile import TraceReader
+
+    with TraceReader.open(result.trace) as reader:
+        processes = len({domain.pid for domain in reader.domains.values()})
+        events = reader.total_events
+    what = f"recorded {count(processes, 'process', 'processes')}, {count(events, 'event')}"
+    if not result.complete:
+        what += " (not to the end)"
+    where = f"{result.trace} ({size(result.trace.stat().st_size)})"
+    return f"{what} to {where}; replay with: rr-py replay {shlex.quote(str(result.trace))}"
