@@ -1,4 +1,4 @@
-"""What a machine needs for recording: one function a check, each saying what was found, what is needed, the fix.
+"""What a machine needs for recording, one function a check: what was found, what is needed, the fix.
 
 Nothing here changes the state of this process: what must be tried is tried in a forked child.
 """
@@ -94,8 +94,9 @@ def check_kernel() -> Check:
 def try_user_dispatch() -> int:
     """Turn Syscall User Dispatch on with a selector that lets every call pass."""
     selector = ctypes.c_char(0)
-    return call_errno(libc().prctl, ctypes.c_int(PR_SET_SYSCALL_USER_DISPATCH), ctypes.c_ulong(PR_SYS_DISPATCH_ON),
-                      ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.byref(selector))
+    return call_errno(libc().prctl, ctypes.c_int(PR_SET_SYSCALL_USER_DISPATCH),
+                      ctypes.c_ulong(PR_SYS_DISPATCH_ON), ctypes.c_ulong(0), ctypes.c_ulong(0),
+                      ctypes.byref(selector))
 
 
 def check_user_dispatch() -> Check:
@@ -104,8 +105,7 @@ def check_user_dispatch() -> Check:
         return Check("syscall user dispatch", "ok", "works", "prctl(PR_SET_SYSCALL_USER_DISPATCH)")
     fix = {
         errno.EPERM: "a seccomp filter refuses it: run the container with a profile that allows prctl",
-        errno.EINVAL: "needs Linux 5.11 or newer with CONFIG_GENERIC_ENTRY (every distribution's x86-64 kernel); "
-                      "sandboxes that imitate Linux, such as gVisor, lack it",
+        errno.EINVAL: "needs Linux 5.11 or newer; sandboxes that imitate Linux, such as gVisor, lack it",
     }.get(code, "needs Linux 5.11 or newer, not a sandbox that imitates it")
     return Check("syscall user dispatch", "fail", explain(code), "prctl(PR_SET_SYSCALL_USER_DISPATCH)", fix)
 
@@ -115,13 +115,14 @@ def check_time_stamp_counter() -> Check:
                                        ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)))
     if code == 0:
         return Check("RDTSC trap", "ok", "works", "prctl(PR_SET_TSC)")
-    return Check("RDTSC trap", "note", f"{explain(code)}: RDTSC in the program is not recorded", "prctl(PR_SET_TSC)",
+    return Check("RDTSC trap", "note", f"{explain(code)}: RDTSC in the program is not recorded",
+                 "prctl(PR_SET_TSC)",
                  "programs that read the time-stamp counter may diverge at replay; allow prctl(PR_SET_TSC)")
 
 
 def check_cpuid() -> Check:
-    code = in_child(lambda: call_errno(libc().syscall, ctypes.c_long(SYS_ARCH_PRCTL), ctypes.c_long(ARCH_SET_CPUID),
-                                       ctypes.c_ulong(0)))
+    code = in_child(lambda: call_errno(libc().syscall, ctypes.c_long(SYS_ARCH_PRCTL),
+                                       ctypes.c_long(ARCH_SET_CPUID), ctypes.c_ulong(0)))
     if code == 0:
         return Check("CPUID trap", "ok", "CPUID faulting works", "nothing")
     return Check("CPUID trap", "ok", f"no CPUID faulting ({errno.errorcode.get(code, code)}): "
@@ -158,16 +159,17 @@ def yama_scope() -> int | None:
 
 
 def check_ptrace() -> Check:
+    needed = "ptrace of own children, while programs start"
     scope = yama_scope()
     about = "" if scope is None else f" (Yama ptrace_scope {scope})"
     code = in_child(try_ptrace)
     if code == 0:
-        return Check("ptrace", "ok", f"allowed on own children{about}", "ptrace of own children, at program starts")
+        return Check("ptrace", "ok", f"allowed on own children{about}", needed)
     if scope is not None and scope >= 2:
         fix = "sysctl kernel.yama.ptrace_scope=1 (3 stays until the next boot)"
     else:
-        fix = "a seccomp filter refuses it: docker run --cap-add=SYS_PTRACE, or a profile that allows ptrace"
-    return Check("ptrace", "fail", f"{explain(code)}{about}", "ptrace of own children, at program starts", fix)
+        fix = "a seccomp filter refuses it: docker run --cap-add=SYS_PTRACE, or allow ptrace in its profile"
+    return Check("ptrace", "fail", f"{explain(code)}{about}", needed, fix)
 
 
 def try_personality() -> int:

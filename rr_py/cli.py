@@ -74,7 +74,9 @@ class Verbs(click.Group):
 
 
 @click.group(
-    cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Verbs,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "--version", "-V", prog_name="rr-py", message="%(prog)s %(version)s")
 def cli() -> None:

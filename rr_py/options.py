@@ -44,8 +44,10 @@ class OptionalValueCommand(click.Command):
         return super().parse_args(ctx, _spell_out(args, bare, takes_value, ctx.allow_interspersed_args))
 
 
-def _spell_out(args: list[str], bare: dict[str, str], takes_value: set[str], interspersed: bool) -> list[str]:
-    """`args` with every option of `bare` that stands alone turned into `--option=VALUE`, up to where options end."""
+def _spell_out(
+    args: list[str], bare: dict[str, str], takes_value: set[str], interspersed: bool
+) -> list[str]:
+    """`args` with every lone option of `bare` turned into `--option=VALUE`, up to where options end."""
     result: list[str] = []
     words = iter(args)
     for word in words:

@@ -47,7 +47,7 @@ def check_trial() -> Check:
                 said = run.stderr.decode(errors="replace").strip().splitlines()
                 found = f"{verb[0]} ended with status {run.returncode}" + (f": {said[0]}" if said else "")
                 return Check("trial", "fail", found, needed,
-                             "mend what the checks above name; if they are all well, this is a bug: report it")
+                             "if all checks above are well, this is a bug: please report it")
     return Check("trial", "ok", "a program was recorded and replayed", needed)
 
 
@@ -81,12 +81,14 @@ def command(as_json: bool) -> int:
     found = all_checks()
     works = all(check.state != "fail" for check in found)
     if as_json:
-        click.echo(json.dumps({"works": works, "checks": [dataclasses.asdict(check) for check in found]}, indent=2))
+        report = {"works": works, "checks": [dataclasses.asdict(check) for check in found]}
+        click.echo(json.dumps(report, indent=2))
     else:
         width = max(len(check.name) for check in found)
         for check in found:
             click.echo(f"{check.state:4}  {check.name:{width}}  {check.found}")
             if check.state != "ok":
-                click.echo(f"      {'':{width}}  needed: {check.needed}\n      {'':{width}}  fix: {check.fix}")
+                indent = " " * (width + 8)
+                click.echo(f"{indent}needed: {check.needed}\n{indent}fix: {check.fix}")
         click.echo("recording works here" if works else "recording cannot work here")
     return int(ExitStatus.OK if works else ExitStatus.TOOL_FAILED)

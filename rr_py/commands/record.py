@@ -67,7 +67,7 @@ def parse_environment(assignments: tuple[str, ...]) -> dict[str, str]:
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
               help="Run the program in FOLDER.")
 @click.option("--one-domain", is_flag=True,
-              help="Record all processes as one, in one order. Slower; for memory shared in ways rr-py does not see.")
+              help="Record all processes in one order, as if they were threads of one. Slower.")
 @click.option("--chaos", cls=OptionalValue, bare="0", type=click.IntRange(min=0), metavar="SEED",
               help="Hand over between threads at random places, to bring out races. "
               "The same SEED gives the same choices; without one each run has its own.")
@@ -119,16 +119,16 @@ def record_once(options: RecordOptions) -> RecordResult:
 
 
 def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
-    """Record until the program fails, at most `most` times; the trace of every run that did not fail is deleted.
+    """Record until the program fails, at most `most` times; delete the trace of every run that did not.
 
     The traces of the runs are made under a passing name beside the wanted one, so that the place that is
     asked for is only ever taken by the run that failed.
     """
     import dataclasses
 
-    from tracefile import default_name
+    from tracefile.paths import next_trace_path
 
-    wanted = options.trace if options.trace is not None else default_name(Path())
+    wanted = options.trace if options.trace is not None else next_trace_path(Path())
     folder = wanted.parent
     with tempfile.TemporaryDirectory(prefix=".rr-py-", dir=folder) as passing:
         for run in range(1, most + 1):

@@ -24,7 +24,7 @@ Ends with the recorded status, or dies of the recorded signal; 124 if the replay
 @click.command(epilog=EPILOG)
 @trace_argument
 @process_option
-@click.option("--verify", is_flag=True, help="Also compare all writable memory where the trace has checksums.")
+@click.option("--verify", is_flag=True, help="Also compare writable memory where the trace has checksums.")
 @click.option("-q", "--no-output", "silent", is_flag=True, help="Do not print what the program printed.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS",
               help="Give up a replay that makes no progress for so long.")
@@ -37,5 +37,6 @@ def command(trace: str | None, pid: int | None, verify: bool, silent: bool, time
     from replayer import ReplayOptions, replay
     from rr_py.traces import chosen
 
-    result = replay(ReplayOptions(trace=chosen(trace), pid=pid, verify=verify, echo=not silent, timeout=timeout))
+    options = ReplayOptions(trace=chosen(trace), pid=pid, verify=verify, echo=not silent, timeout=timeout)
+    result = replay(options)
     return end_like(result.status, result.signal)
