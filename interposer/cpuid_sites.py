@@ -1,0 +1,188 @@
+"""Where a file's code has CPUID instructions.
+
+Where the processor cannot make CPUID trap, each of them becomes UD2 in the program's memory and the core
+answers in its place. A wrong site would break the program, so two bytes that look like CPUID count only when
+disassembling from the start of their function arrives exactly there; where no function start is known, when
+almost every start a little before them does.
+
+What was found is kept in the user's cache folder, one small file an executable, named by what identifies the
+content: device, inode, time of change and size. Losing the cache costs time only.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import struct
+from collections.abc import Callable, Iterator
+
+from interposer.elf import PF_X, PT_GNU_EH_FRAME, Elf, ElfError, parse
+
+CPUID = b"\x0f\xa2"
+UD2 = b"\x0f\x0b"
+
+_CACHE_VERSION = 1
+_CACHE_LEAST = 1 << 16
+_FUNCTION_MAX = 1 << 16
+_BEFORE_MIN, _BEFORE_MAX = 16, 64
+_SYNC_RATIO = 0.8
+_EH_FRAME_HDR = struct.Struct("<BBBBiI")
+_EH_SORTED_TABLE = (1, 0x1B, 0x03, 0x3B)
+
+_Disassemble = Callable[[bytes, int], Iterator[tuple[int, int, str, str]]]
+_known: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
+
+
+def cache_folder() -> str:
+    """Where results are kept between runs."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(base, "rr-py", f"cpuid-{_CACHE_VERSION}")
+
+
+def in_mapping(fd: int, offset: int, length: int) -> list[int]:
+    """The CPUID instructions in bytes [offset, offset + length) of the file, counted from `offset`.
+
+    Raises OSError when the file cannot be read.
+    """
+    return [site - offset for site in sites(fd) if offset <= site and site + len(CPUID) <= offset + length]
+
+
+def sites(fd: int) -> tuple[int, ...]:
+    """The file offsets of all CPUID instructions of the file, ascending."""
+    status = os.fstat(fd)
+    key = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+    found = _known.get(key)
+    if found is None:
+        path = os.path.join(cache_folder(), "-".join(f"{part:x}" for part in key))
+        found = _load(path)
+        if found is None:
+            data = _read(fd, status.st_size)
+            found = tuple(find(data))
+            if found or len(data) >= _CACHE_LEAST:
+                _store(path, found)
+        _known[key] = found
+    return found
+
+
+def find(data: bytes) -> list[int]:
+    """The offsets of the CPUID instructions in an ELF file, or in bare code where `data` is no ELF file."""
+    try:
+        elf = parse(data)
+    except ElfError:
+        elf = None
+    ranges = (
+        [(s.offset, min(s.offset + s.filesz, len(data))) for s in elf.loads() if s.flags & PF_X]
+        if elf
+        else [(0, len(data))]
+    )
+    found = []
+    for start, end in ranges:
+        at = data.find(CPUID, start, end)
+        while at >= 0:
+            if _is_instruction(data, elf, start, at):
+                found.append(at)
+            at = data.find(CPUID, at + 1, end)
+    return sorted(set(found))
+
+
+def _read(fd: int, size: int) -> bytes:
+    parts, at = [], 0
+    while at < size and (part := os.pread(fd, min(size - at, 1 << 24), at)):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+def _load(path: str) -> tuple[int, ...] | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return tuple(int(word) for word in os.read(fd, 1 << 20).split())
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(fd)
+
+
+def _store(path: str, found: tuple[int, ...]) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(temporary, "x") as file:
+            file.write(" ".join(map(str, found)))
+        os.replace(temporary, path)
+
+
+def _is_instruction(data: bytes, elf: Elf | None, segment_start: int, at: int) -> bool:
+    disassemble = _disassembler()
+    start = _function_start(elf, at) if elf else None
+    if start is not None and 0 <= at - start <= _FUNCTION_MAX:
+        arrived = _arrives(disassemble, data, start, at)
+        if arrived is not None:
+            return arrived
+    votes = [
+        _arrives(disassemble, data, at - before, at)
+        for before in range(_BEFORE_MIN, _BEFORE_MAX)
+        if at - before >= segment_start
+    ]
+    decided = [vote for vote in votes if vote is not None]
+    return bool(decided) and sum(decided) >= _SYNC_RATIO * len(decided)
+
+
+def _arrives(disassemble: _Disassemble, data: bytes, start: int, at: int) -> bool | None:
+    """Whether decoding from `start` reaches an instruction at `at`; None if it gets stuck before."""
+    here = start
+    for address, size, name, _ in disassemble(data[start : at + len(CPUID)], start):
+        if address == at:
+            return name == "cpuid"
+        if address > at:
+            return False
+        here = address + size
+    return False if here > at else None
+
+
+def _function_start(elf: Elf, at: int) -> int | None:
+    """The file offset where the function around file offset `at` begins, from the sorted table of frames."""
+    segment = next((s for s in elf.loads() if s.offset <= at < s.offset + s.filesz), None)
+    if segment is None:
+        return None
+    address = at - segment.offset + segment.vaddr
+    for header in elf.segments:
+        if header.type == PT_GNU_EH_FRAME:
+            start = _search_frames(elf, header.offset, header.vaddr, address)
+            if start is not None:
+                return elf.file_offset(start)
+    try:
+        starts = (
+            s.value for s in elf.symbols() if s.is_function and s.value <= address < s.value + max(s.size, 1)
+        )
+        start = max(starts, default=None)
+    except ElfError:
+        return None
+    return elf.file_offset(start) if start is not None else None
+
+
+def _search_frames(elf: Elf, offset: int, vaddr: int, address: int) -> int | None:
+    try:
+        *encodings, _, count = _EH_FRAME_HDR.unpack_from(elf.data, offset)
+    except struct.error:
+        return None
+    table = offset + _EH_FRAME_HDR.size
+    if tuple(encodings) != _EH_SORTED_TABLE or count == 0 or table + 8 * count > len(elf.data):
+        return None
+
+    def location(index: int) -> int:
+        return vaddr + int(struct.unpack_from("<i", elf.data, table + 8 * index)[0])
+
+    index = bisect.bisect_right(range(count), address, key=location) - 1
+    return location(index) if index >= 0 else None
+
+
+def _disassembler() -> _Disassemble:
+    import capstone
+
+    engine: _Disassemble = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64).disasm_lite
+    return engine

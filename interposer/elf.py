@@ -1,0 +1,133 @@
+"""Just enough of ELF64 to place the core and to find functions: headers, symbols, the table of frames.
+
+Reads from any buffer (a mapped file, bytes). Hostile or truncated input raises ElfError and nothing else.
+Debugging information is not its business.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Buffer = bytes | bytearray | memoryview
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_PROGRAM = struct.Struct("<IIQQQQQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+
+PT_LOAD = 1
+PT_INTERP = 3
+PT_GNU_EH_FRAME = 0x6474E550
+PF_X, PF_W, PF_R = 1, 2, 4
+_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
+_STT_FUNC = 2
+_MAGIC = b"\x7fELF"
+ELFCLASS32, ELFCLASS64 = 1, 2
+EM_X86_64 = 62
+
+
+class ElfError(Exception):
+    """The bytes are not an ELF64 file for x86-64, or contradict themselves."""
+
+
+class Segment(NamedTuple):
+    """One program header; addresses are as linked, sizes in bytes."""
+
+    type: int
+    flags: int
+    offset: int
+    vaddr: int
+    filesz: int
+    memsz: int
+
+
+class Symbol(NamedTuple):
+    name: str
+    value: int
+    size: int
+    is_function: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """The headers of one ELF64 file over the buffer they came from."""
+
+    data: Buffer
+    type: int
+    entry: int
+    segments: tuple[Segment, ...]
+    section_offset: int
+    section_count: int
+
+    def loads(self) -> tuple[Segment, ...]:
+        return tuple(s for s in self.segments if s.type == PT_LOAD)
+
+    def interpreter(self) -> str | None:
+        """The dynamic linker it asks for, None for a static program."""
+        for segment in self.segments:
+            if segment.type == PT_INTERP:
+                name = bytes(self.data[segment.offset : segment.offset + min(segment.filesz, 4096)])
+                return name.split(b"\0")[0].decode(errors="surrogateescape")
+        return None
+
+    def file_offset(self, vaddr: int) -> int | None:
+        """Where the byte at linked address `vaddr` stands in the file; None if it comes from no file byte."""
+        for segment in self.segments:
+            if segment.type == PT_LOAD and segment.vaddr <= vaddr < segment.vaddr + segment.filesz:
+                return vaddr - segment.vaddr + segment.offset
+        return None
+
+    def symbols(self) -> Iterator[Symbol]:
+        """The full symbol table, or the dynamic one where that is all there is."""
+        sections = [
+            _unpack(_SECTION, self.data, self.section_offset + i * _SECTION.size)
+            for i in range(self.section_count)
+        ]
+        for wanted in (_SHT_SYMTAB, _SHT_DYNSYM):
+            tables = [s for s in sections if s[1] == wanted]
+            for _, _, _, _, offset, size, link, *_ in tables:
+                if link >= len(sections):
+                    raise ElfError(f"symbol table links to section {link} of {len(sections)}")
+                yield from self._table(offset, size, sections[link][4], sections[link][5])
+            if tables:
+                return
+
+    def _table(self, offset: int, size: int, names: int, names_size: int) -> Iterator[Symbol]:
+        strings = bytes(self.data[names : names + names_size])
+        for at in range(offset, offset + size - _SYMBOL.size + 1, _SYMBOL.size):
+            name, info, _, _, value, length = _unpack(_SYMBOL, self.data, at)
+            text = strings[name : strings.find(b"\0", name)].decode(errors="replace")
+            yield Symbol(text, value, length, info & 15 == _STT_FUNC)
+
+
+def _unpack(layout: struct.Struct, data: Buffer, offset: int) -> tuple[int, ...]:
+    try:
+        return layout.unpack_from(data, offset)
+    except struct.error:
+        raise ElfError(
+            f"truncated: {layout.size} bytes needed at {offset}, the file has {len(data)}"
+        ) from None
+
+
+def parse(data: Buffer) -> Elf:
+    """Read the headers. Raises ElfError for anything but a little-endian x86-64 ELF64 file."""
+    if bytes(data[:4]) != _MAGIC:
+        raise ElfError("not an ELF file")
+    if len(data) < _HEADER.size:
+        raise ElfError(f"truncated: an ELF header has {_HEADER.size} bytes, found {len(data)}")
+    ident, kind, machine, _, entry, phoff, shoff, _, _, phentsize, phnum, shentsize, shnum, _ = (
+        _HEADER.unpack_from(data, 0)
+    )
+    if ident[4] != ELFCLASS64 or ident[5] != 1 or machine != EM_X86_64:
+        raise ElfError(f"class {ident[4]}, machine {machine}: not little-endian x86-64")
+    if phnum and phentsize != _PROGRAM.size:
+        raise ElfError(f"program headers of {phentsize} bytes, expected {_PROGRAM.size}")
+    segments = []
+    for i in range(phnum):
+        type_, flags, offset, vaddr, _, filesz, memsz, _ = _unpack(_PROGRAM, data, phoff + i * phentsize)
+        segments.append(Segment(type_, flags, offset, vaddr, filesz, memsz))
+    usable = shentsize == _SECTION.size and shoff + shnum * shentsize <= len(data)
+    return Elf(data, kind, entry, tuple(segments), shoff, shnum if usable else 0)

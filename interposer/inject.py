@@ -1,0 +1,126 @@
+"""Put the core into the image an execve has just made.
+
+The thread stands at its exec stop: nothing of the new image has run. A few instructions are written over the
+start of the page the entry point lies on, run, and taken away again; they map the core's two segments. The
+thread then goes on at the core's entry with signals blocked until it is detached, so that none is lost and
+none sees the half-made state. The stack is not touched.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from interposer import ptrace
+from interposer.errors import Gone, InjectError
+from interposer.image import Image
+
+_PAGE = 4096
+_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
+_MAP_PRIVATE, _MAP_FIXED_NOREPLACE = 0x02, 0x100000
+_USER_CS_64 = 0x33
+_ALL_SIGNALS = 0xFFFFFFFFFFFFFFFF
+_ERRNO_MAX = 4095
+_U64 = 0xFFFFFFFFFFFFFFFF
+
+# mov eax, 9; syscall; mov rbx, rax; mov rdi, r12;
+# mov rsi, r13; mov edx, 3; mov r9, r14; mov eax, 9; syscall; int3
+_STUB = bytes.fromhex("b809000000 0f05 4889c3 4c89e7 4c89ee ba03000000 4d89f1 b809000000 0f05 cc")
+
+
+class Patch(NamedTuple):
+    """Bytes to put into the program's memory while it is stopped."""
+
+    address: int
+    data: bytes
+
+
+def is_64bit(registers: ptrace.Registers) -> bool:
+    """Whether the image runs in 64-bit mode."""
+    return int(registers.cs) == _USER_CS_64
+
+
+def inject(
+    tid: int,
+    registers: ptrace.Registers,
+    image: Image,
+    image_fd: int,
+    *,
+    fd_base: int,
+    domain: int,
+    auxv: int,
+    memory: int,
+    patches: Iterable[Patch] = (),
+) -> None:
+    """Map the core into `tid`, which is at its exec stop, apply `patches`, and let it start in the core.
+
+    `registers` are those of the exec stop, `image_fd` the core's file *in the program's descriptor table*,
+    `auxv` the address of the auxiliary vector on its stack, `memory` an open /proc/TID/mem. Detaches on
+    success and on InjectError (the core does not fit; the program then runs as if nothing had happened).
+    Raises Gone when it was killed meanwhile.
+    """
+    entry: int = registers.rip
+    stack: int = registers.rsp
+    mask = ptrace.get_mask(tid)
+    ptrace.set_mask(tid, _ALL_SIGNALS)
+    problem = _map_core(tid, registers, image, image_fd, memory)
+    registers.orig_rax = _U64
+    if problem is None:
+        for patch in patches:
+            write(tid, memory, patch.address, patch.data)
+        registers.rip, registers.rsp = image.entry_record, stack
+        registers.rdi, registers.rsi, registers.rdx = entry, stack, fd_base
+        registers.rcx, registers.r8 = domain, auxv
+    ptrace.set_registers(tid, registers)
+    ptrace.set_mask(tid, mask)
+    ptrace.detach(tid)
+    if problem is not None:
+        raise InjectError(
+            f"the core cannot be mapped into process {tid}: {problem}", "It goes on unrecorded."
+        )
+
+
+def write(tid: int, memory: int, address: int, data: bytes) -> None:
+    """Put `data` into the memory of the stopped `tid`, even where it is read-only."""
+    start = address & ~7
+    size = ((address + len(data) + 7) & ~7) - start
+    ptrace.write(tid, address, data, os.pread(memory, size, start))
+
+
+def _map_core(tid: int, at_exec: ptrace.Registers, image: Image, image_fd: int, memory: int) -> str | None:
+    """Run the stub, then put the bytes back. Returns what went wrong, None for nothing."""
+    place = at_exec.rip & -_PAGE
+    size = (len(_STUB) + 7) & ~7
+    kept = os.pread(memory, size, place)
+    if len(kept) != size:
+        return f"its entry point {place:#x} cannot be read"
+    ptrace.write(tid, place, _STUB, kept)
+    call = ptrace.get_registers(tid)
+    call.rip = place
+    call.rdi, call.rsi, call.rdx = image.text.address, image.text.length, _PROT_READ | _PROT_EXEC
+    call.r10, call.r8, call.r9 = _MAP_PRIVATE | _MAP_FIXED_NOREPLACE, image_fd, image.text.offset
+    call.r12, call.r13, call.r14 = image.data.address, image.data.length, image.data.offset
+    ptrace.set_registers(tid, call)
+    _run_to_trap(tid)
+    done = ptrace.get_registers(tid)
+    ptrace.write(tid, place, kept[: len(_STUB)], os.pread(memory, size, place))
+    for part, result in ((image.text, done.rbx), (image.data, done.rax)):
+        if result != part.address:
+            code = (-result) & _U64
+            why = os.strerror(code) if code <= _ERRNO_MAX else f"landed at {result:#x}"
+            return f"{part.length} bytes at {part.address:#x}: {why}"
+    return None
+
+
+def _run_to_trap(tid: int) -> None:
+    """Let the stub run to its int3. After a SIGSTOP it goes on too, and stops once detached."""
+    ptrace.resume(tid)
+    while True:
+        wait = ptrace.wait(tid)
+        if wait.ended:
+            raise Gone(tid, wait.status)
+        if wait.event == 0 and wait.signal == signal.SIGTRAP:
+            return
+        ptrace.resume(tid, wait.forward)

@@ -1,0 +1,108 @@
+"""What /proc says of one process: mappings, the program break, names. Only reads; /proc may be read-only."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class Mapping(NamedTuple):
+    """One line of /proc/PID/maps."""
+
+    start: int
+    end: int
+    prot: str
+    """Four letters, as in `r-xp`."""
+    offset: int
+    device: tuple[int, int]
+    inode: int
+    path: str
+    """A file, `[stack]` and its like, or empty; ends with " (deleted)" for an unlinked file."""
+
+    @property
+    def executable(self) -> bool:
+        return self.prot[2] == "x"
+
+    @property
+    def writable(self) -> bool:
+        return self.prot[1] == "w"
+
+    @property
+    def is_file(self) -> bool:
+        return self.inode != 0
+
+
+def _unescape(path: str) -> str:
+    return path.replace("\\012", "\n")
+
+
+def parse_maps(text: str) -> list[Mapping]:
+    """The lines of a maps file."""
+    mappings = []
+    for line in text.split("\n"):
+        if not line:
+            continue
+        span, prot, offset, device, inode, *rest = line.split(None, 5)
+        start, _, end = span.partition("-")
+        major, _, minor = device.partition(":")
+        mappings.append(
+            Mapping(
+                int(start, 16),
+                int(end, 16),
+                prot,
+                int(offset, 16),
+                (int(major, 16), int(minor, 16)),
+                int(inode),
+                _unescape(rest[0]) if rest else "",
+            )
+        )
+    return mappings
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def mappings(pid: int) -> list[Mapping]:
+    """Every mapping of `pid`, in order of address. Raises OSError."""
+    return parse_maps(_read(f"/proc/{pid}/maps").decode(errors="surrogateescape"))
+
+
+class Stat(NamedTuple):
+    """The fields of /proc/PID/stat that the recorder needs."""
+
+    comm: str
+    ppid: int
+    brk: int
+    """Start of the heap, which is the break while nothing has run; 0 where the kernel does not tell."""
+
+
+def stat(pid: int) -> Stat:
+    """Raises OSError when there is no such process."""
+    text = _read(f"/proc/{pid}/stat").decode(errors="surrogateescape")
+    open_at, close_at = text.index("("), text.rindex(")")
+    fields = text[close_at + 2 :].split()
+    return Stat(text[open_at + 1 : close_at], int(fields[1]), int(fields[44]))
+
+
+def link(pid: int, name: str) -> str:
+    """Where /proc/PID/`name` (exe, cwd, root) points; empty where that cannot be read."""
+    try:
+        return os.readlink(f"/proc/{pid}/{name}")
+    except OSError:
+        return ""
+
+
+def threads(pid: int) -> int:
+    """How many threads `pid` has; 0 when it is gone."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0

@@ -1,0 +1,88 @@
+"""Shared memory between the tool and the core: the page of the whole recording, and a ring a domain.
+
+The layouts are those of abi.h. Single 32- and 64-bit fields are read and written whole; x86 keeps the
+order of stores, so what the core published before a counter is there once the counter is read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+
+from interfaces import abi
+from interposer.errors import InterposerError
+from interposer.kernel import futex_wake
+
+
+class GlobalPage:
+    """The memfd every process of a recording or a replay maps. `fields` is live."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("rr-global", os.MFD_CLOEXEC)
+        os.ftruncate(self.fd, mmap.PAGESIZE)
+        self._memory = mmap.mmap(self.fd, mmap.PAGESIZE)
+        self.fields = abi.Global.from_buffer(self._memory)
+        self.fields.magic, self.fields.version = abi.GLOBAL_MAGIC, abi.ABI_VERSION
+
+    def wake_output(self) -> None:
+        """Wake who waits for the output number to change."""
+        futex_wake(ctypes.addressof(self.fields) + abi.Global.output_seq.offset)
+
+    def close(self) -> None:
+        del self.fields
+        self._memory.close()
+        os.close(self.fd)
+
+
+class Ring:
+    """One domain's ring, mapped. `control` and `slots` are live; event and payload bytes come as views.
+
+    Views and structures must be dropped before `close`.
+    """
+
+    def __init__(self, fd: int) -> None:
+        """Map the ring behind `fd`, which stays the caller's. Raises InterposerError when it is not one."""
+        size = os.fstat(fd).st_size
+        if size < abi.RING_SIZE:
+            raise InterposerError(f"a ring has {abi.RING_SIZE} bytes, this one {size}")
+        self._memory = mmap.mmap(fd, abi.RING_SIZE)
+        self._view = memoryview(self._memory)
+        self.control = abi.Ring.from_buffer(self._memory)
+        self.slots = [
+            abi.Slot.from_buffer(self._memory, abi.RING_CTL + i * abi.SLOT_SIZE) for i in range(abi.SLOTS)
+        ]
+
+    @classmethod
+    def create(cls) -> tuple[Ring, int]:
+        """A new ring full of zeros, and the memfd behind it."""
+        fd = os.memfd_create("rr-ring", os.MFD_CLOEXEC)
+        os.ftruncate(fd, abi.RING_SIZE)
+        return cls(fd), fd
+
+    def slot(self, sequence: int) -> abi.Slot:
+        return self.slots[sequence % abi.SLOTS]
+
+    def events(self, sequence: int, first: int, end: int) -> memoryview:
+        """The bytes of events [first, end) of the slot."""
+        at = abi.RING_CTL + sequence % abi.SLOTS * abi.SLOT_SIZE + abi.SLOT_EVENTS_OFF
+        return self._view[at + first * abi.EVENT_SIZE : at + end * abi.EVENT_SIZE]
+
+    def payload(self, sequence: int, first: int, end: int) -> memoryview:
+        """Bytes [first, end) of the slot's payload area."""
+        at = abi.RING_CTL + sequence % abi.SLOTS * abi.SLOT_SIZE + abi.SLOT_PAYLOAD_OFF
+        return self._view[at + first : at + end]
+
+    def wake_slot(self, sequence: int) -> None:
+        """Wake who waits for the slot's state to change."""
+        futex_wake(ctypes.addressof(self.slot(sequence)))
+
+    def wake_baton(self) -> None:
+        """Wake the tasks that wait for the baton; the caller has advanced `baton_seq`."""
+        futex_wake(ctypes.addressof(self.control) + abi.Ring.baton_seq.offset)
+
+    def close(self) -> None:
+        del self.control
+        self.slots.clear()
+        self._view.release()
+        self._memory.close()
