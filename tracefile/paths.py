@@ -1,0 +1,69 @@
+"""Names of traces: trace.bin, trace-2.bin, trace-3.bin, ... in a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from interfaces.errors import ExitStatus
+from tracefile.errors import TraceMissingError
+from tracefile.layout import FILE_MAGIC
+
+_NAME = re.compile(r"trace(?:-([1-9][0-9]*))?\.bin")
+
+
+def numbered_trace(folder: str | os.PathLike[str], number: int) -> Path:
+    """trace.bin for 1, else trace-NUMBER.bin."""
+    return Path(folder) / ("trace.bin" if number == 1 else f"trace-{number}.bin")
+
+
+def next_trace_path(folder: str | os.PathLike[str]) -> Path:
+    """The first name in the row that is free now. `TraceWriter.create_numbered` takes it without a race."""
+    number = 1
+    while os.path.lexists(path := numbered_trace(folder, number)):
+        number += 1
+    return path
+
+
+def newest_trace(folder: str | os.PathLike[str]) -> Path:
+    """The trace in `folder` that was modified last; of equally old ones the one with the highest number.
+
+    Only files named as above that begin like a trace count. Raises TraceMissingError.
+    """
+    found: list[tuple[int, int, Path]] = []
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as error:
+        raise TraceMissingError(
+            f"{folder}: cannot look for traces: {error.strerror}",
+            "Name the trace to use.",
+            ExitStatus.TOOL_FAILED,
+        ) from error
+    for entry in entries:
+        match = _NAME.fullmatch(entry.name)
+        if match and _begins_like_a_trace(entry.path):
+            found.append((entry.stat().st_mtime_ns, int(match[1] or 1), Path(entry.path)))
+    if not found:
+        raise TraceMissingError(
+            f"no trace in {os.fspath(folder)!r}",
+            "Record one with `rr-py record PROGRAM`, or name the trace to use.",
+            ExitStatus.TOOL_FAILED,
+        )
+    return max(found)[2]
+
+
+def _begins_like_a_trace(path: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        return os.pread(descriptor, len(FILE_MAGIC), 0) == FILE_MAGIC
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)

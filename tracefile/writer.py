@@ -1,0 +1,415 @@
+"""Writing a trace: append-only, compressed by one background thread, safe against the recorder's death.
+
+Every chunk reaches the kernel with a single write, so that a killed recorder leaves a file that ends at most
+in the middle of one chunk. Nothing is synced to the disk. Calls return as soon as their data is copied into a
+bounded queue; when the queue is full they wait, and so slow down whoever records. An error of the worker is
+raised by the next call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import threading
+import zlib
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tracefile.codec import LEVEL, Compressor
+from tracefile.errors import TraceExistsError, TraceWriteError
+from tracefile.fields import dump_json
+from tracefile.layout import (
+    BLOB_PIECE,
+    EVENT_SIZE,
+    INDEX_ROWS_PER_CHUNK,
+    ROW_DTYPE,
+    SECTION_MAX,
+    TRAILER,
+    ChunkFlag,
+    ChunkHeader,
+    ChunkType,
+    Codec,
+    pack_file_header,
+    pack_trailer,
+)
+from tracefile.paths import numbered_trace
+from tracefile.records import DomainEnd, DomainStart, FileEntry, Report
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+QUEUE_BYTES = 16 << 20
+"""Raw bytes that may wait for the worker before calls block; one larger piece is still accepted alone."""
+_TIME_IN_AT = 72
+_TIME_OUT_AT = 80
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One chunk to be compressed and written."""
+
+    type: ChunkType
+    a: bytes
+    b: bytes = b""
+    domain: int = 0
+    count: int = 0
+    first: int = 0
+    flags: int = 0
+    copied: ChunkHeader | None = None
+    """Set for a chunk of another trace: then `a` and `b` are stored bytes as they are."""
+
+    @property
+    def size(self) -> int:
+        return len(self.a) + len(self.b)
+
+
+class TraceWriter:
+    """Appends to one new trace. Methods may be called from several threads; chunks keep the order of the
+    calls.
+
+    While it lives it holds an advisory lock on the file, by which readers tell a trace that is still being
+    written from one whose recorder was killed. Used as a context manager it closes the trace; without a final
+    record when an exception passes through.
+    """
+
+    def __init__(self, path: Path, descriptor: int, level: int) -> None:
+        self.path = path
+        self._fd = descriptor
+        self._level = level
+        self._end = 0
+        self._sequence = 0
+        self._rows = bytearray()
+        self._domains: set[int] = set()
+        self._blobs: set[str] = set()
+        self._lock = threading.Condition()
+        self._jobs: deque[_Job] = deque()
+        self._queued = 0
+        self._busy = False
+        self._stopping = False
+        self._closed = False
+        self._copied_final = False
+        self._error: OSError | None = None
+        self._worker: threading.Thread | None = None
+        self._compressor = Compressor(level)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], meta: Mapping[str, Any], *, level: int = LEVEL) -> Self:
+        """Create a trace that must not exist yet, mode 0600, and write `meta` (any JSON object) to it.
+
+        Raises TraceExistsError or TraceWriteError; in both cases no file of ours is left behind.
+        """
+        return cls._create(path, _Job(ChunkType.META, dump_json(meta)), level)
+
+    @classmethod
+    def create_copy(cls, path: str | os.PathLike[str]) -> Self:
+        """Create a trace to be filled by `copy_chunk`, META included. Raises as `create` does."""
+        return cls._create(path, None, LEVEL)
+
+    @classmethod
+    def _create(cls, path: str | os.PathLike[str], meta: _Job | None, level: int) -> Self:
+        target = Path(path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(target, flags, 0o600)
+        except FileExistsError:
+            raise TraceExistsError(str(target)) from None
+        except OSError as error:
+            raise TraceWriteError(str(target), error.errno or errno.EIO, "cannot create the trace") from error
+        writer = cls(target, descriptor, level)
+        try:
+            os.fchmod(descriptor, 0o600)
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            writer._append([pack_file_header()])
+            if meta is not None:
+                writer._write(meta)
+        except BaseException as error:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                target.unlink()
+            if isinstance(error, OSError):
+                raise TraceWriteError(
+                    str(target), error.errno or errno.EIO, "cannot create the trace"
+                ) from error
+            raise
+        return writer
+
+    @classmethod
+    def create_numbered(
+        cls, folder: str | os.PathLike[str], meta: Mapping[str, Any], *, level: int = LEVEL
+    ) -> Self:
+        """Create trace.bin, or trace-2.bin, trace-3.bin, ... the first that is free, however many do so at
+        once."""
+        number = 1
+        while True:
+            path = numbered_trace(folder, number)
+            if not os.path.lexists(path):
+                with contextlib.suppress(TraceExistsError):
+                    return cls.create(path, meta, level=level)
+            number += 1
+
+    @property
+    def bytes_written(self) -> int:
+        """Size of the file so far, whole chunks only."""
+        return self._end
+
+    def add_events(self, domain: int, first_event: int, events: Buffer, payload: Buffer) -> None:
+        """Append whole events (n times 96 bytes) that begin at number `first_event` of `domain`, and their
+        payload.
+
+        Payload offsets in the events count from the beginning of `payload`. Both buffers are copied before
+        the call returns. Nothing is written for zero events. Raises TraceWriteError.
+        """
+        raw = bytes(events)
+        count, rest = divmod(len(raw), EVENT_SIZE)
+        if rest:
+            raise ValueError(f"{len(raw)} bytes are no whole number of {EVENT_SIZE}-byte events")
+        if domain not in self._domains:
+            raise ValueError(f"events of domain {domain}, which was not added")
+        if count:
+            self._put(_Job(ChunkType.EVENTS, raw, bytes(payload), domain, count, first_event))
+
+    def add_domain(self, start: DomainStart) -> None:
+        """Declare a domain; must precede its events."""
+        if start.domain in self._domains:
+            raise ValueError(f"domain {start.domain} was added before")
+        section_a, section_b = start.encode()
+        self._put(_Job(ChunkType.DOMAIN_START, section_a, section_b, start.domain))
+        self._domains.add(start.domain)
+
+    def end_domain(self, end: DomainEnd) -> None:
+        """Say how a process of a domain ended. A domain of several processes has several of these."""
+        self._put(_Job(ChunkType.DOMAIN_END, end.encode(), b"", end.domain))
+
+    def add_file(self, entry: FileEntry) -> None:
+        """Add a file to the table, or replace the entry of the same number."""
+        self._put(_Job(ChunkType.FILE, entry.encode()))
+
+    def add_blob(self, digest: str, chunks: Iterable[Buffer]) -> bool:
+        """Store content under its digest (`blob_digest`); False if it is there already and `chunks` was not
+        touched.
+
+        The digest is believed; a reader checks it. The content counts as stored once its last piece is
+        written.
+        """
+        if digest in self._blobs:
+            return False
+        key = bytes.fromhex(digest)
+        if len(key) != 32:
+            raise ValueError(f"a digest has 64 hexadecimal digits, not {len(digest)}")
+        pending = bytearray()
+        offset = number = 0
+        for chunk in chunks:
+            pending += chunk
+            while len(pending) > BLOB_PIECE:
+                piece = bytes(pending[:BLOB_PIECE])
+                del pending[:BLOB_PIECE]
+                self._put(_Job(ChunkType.BLOB, key, piece, 0, number, offset))
+                offset += len(piece)
+                number += 1
+        self._put(_Job(ChunkType.BLOB, key, bytes(pending), 0, number, offset, ChunkFlag.LAST_PIECE))
+        self._blobs.add(digest)
+        return True
+
+    def add_report(self, report: Report) -> None:
+        """Note something that the user should know."""
+        self._put(_Job(ChunkType.REPORT, report.encode(), b"", report.domain))
+
+    def flush(self) -> None:
+        """Wait until all that was added is in the file (in the kernel's memory: not necessarily on the
+        disk)."""
+        with self._lock:
+            while (self._jobs or self._busy) and self._error is None:
+                self._lock.wait()
+            self._check()
+
+    def close(self, final: Mapping[str, Any]) -> None:
+        """Write what is queued, `final` (any JSON object), and the index. Closing again does nothing.
+
+        After a write error the final record still is tried, marked incomplete with the reason, and then
+        TraceWriteError is raised; the file is closed in any case.
+        """
+        if self._closed:
+            return
+        self._stop_worker()
+        reason = "" if self._error is None else os.strerror(self._error.errno or errno.EIO)
+        document = {"complete": self._error is None, "reason": reason, "final": dict(final)}
+        self._finish(_Job(ChunkType.FINAL, dump_json(document)))
+
+    def copy_chunk(self, header: ChunkHeader, stored_a: bytes, stored_b: bytes) -> None:
+        """Append a chunk of another trace as it is stored there."""
+        kind = ChunkType(header.type)
+        self._put(
+            _Job(kind, stored_a, stored_b, header.domain, header.count, header.first, header.flags, header)
+        )
+        self._copied_final = kind == ChunkType.FINAL
+
+    def finish_copy(self) -> None:
+        """Close a copy: with an index if its last chunk was a FINAL one, else as incomplete as the
+        original."""
+        self.flush()
+        self._stop_worker()
+        if self._copied_final:
+            self._finish(None)
+        else:
+            self.abandon()
+
+    def _finish(self, final: _Job | None) -> None:
+        try:
+            if final is not None:
+                self._write(final)
+            self._write_index()
+        except OSError as error:
+            self._error = self._error or error
+        try:
+            os.close(self._fd)
+        except OSError as error:
+            self._error = self._error or error
+        self._closed = True
+        self._check()
+
+    def abandon(self) -> None:
+        """Write what is queued and close the file without a final record: the trace stays incomplete."""
+        if not self._closed:
+            self._stop_worker()
+            self._closed = True
+            os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close({})
+        else:
+            self.abandon()
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise TraceWriteError(str(self.path), self._error.errno or errno.EIO) from self._error
+
+    def _put(self, job: _Job) -> None:
+        if len(job.a) > SECTION_MAX or len(job.b) > SECTION_MAX:
+            raise ValueError(f"a {job.type.name} chunk of {job.size} bytes; a section holds {SECTION_MAX}")
+        with self._lock:
+            if self._closed or self._stopping:
+                raise ValueError("the trace is closed")
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._work, name="trace writer", daemon=True)
+                self._worker.start()
+            while self._queued and self._queued + job.size > QUEUE_BYTES and self._error is None:
+                self._lock.wait()
+            self._check()
+            self._jobs.append(job)
+            self._queued += job.size
+            self._lock.notify_all()
+
+    def _stop_worker(self) -> None:
+        with self._lock:
+            self._stopping = True
+            self._lock.notify_all()
+        if self._worker is not None:
+            self._worker.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                while not self._jobs and not self._stopping:
+                    self._lock.wait()
+                if not self._jobs:
+                    return
+                job = self._jobs.popleft()
+                self._busy = True
+            failure: OSError | None = None
+            try:
+                self._write(job)
+            except OSError as error:
+                failure = error
+            except MemoryError:
+                failure = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            with self._lock:
+                self._busy = False
+                self._queued -= job.size
+                if failure is not None:
+                    self._error = failure
+                    self._jobs.clear()
+                    self._queued = 0
+                    self._stopping = True
+                self._lock.notify_all()
+
+    def _write(self, job: _Job) -> None:
+        """Compress and append one chunk; only ever called by one thread at a time."""
+        if job.copied is None:
+            header, stored_a, stored_b = self._compress(job)
+        else:
+            header, stored_a, stored_b = replace(job.copied, sequence=self._sequence), job.a, job.b
+        packed = header.pack()
+        offset = self._end
+        self._append([packed, stored_a, stored_b])
+        self._sequence += 1
+        if job.type != ChunkType.INDEX:
+            self._rows += packed + offset.to_bytes(8, "little")
+
+    def _compress(self, job: _Job) -> tuple[ChunkHeader, bytes, bytes]:
+        time_first = time_last = 0
+        if job.type == ChunkType.EVENTS:
+            codec_a, stored_a = self._compressor.events(job.a)
+            last = len(job.a) - EVENT_SIZE
+            time_first = int.from_bytes(job.a[_TIME_IN_AT : _TIME_IN_AT + 8], "little")
+            time_last = int.from_bytes(job.a[last + _TIME_OUT_AT : last + _TIME_OUT_AT + 8], "little")
+        elif job.type == ChunkType.BLOB:
+            codec_a, stored_a = Codec.RAW, job.a
+        else:
+            codec_a, stored_a = self._compressor.section(job.a)
+        codec_b, stored_b = self._compressor.section(job.b)
+        header = ChunkHeader(
+            job.type,
+            self._sequence,
+            job.domain,
+            job.count,
+            job.first,
+            time_first,
+            time_last,
+            len(job.a),
+            len(stored_a),
+            len(job.b),
+            len(stored_b),
+            zlib.crc32(stored_a),
+            zlib.crc32(stored_b),
+            codec_a,
+            codec_b,
+            job.flags,
+        )
+        return header, stored_a, stored_b
+
+    def _append(self, parts: list[bytes]) -> None:
+        """Append whole or not at all."""
+        total = sum(map(len, parts))
+        try:
+            written = os.writev(self._fd, parts)
+            if written < total:
+                rest = memoryview(b"".join(parts))
+                while written < total:
+                    written += os.write(self._fd, rest[written:])
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, self._end)
+            raise
+        self._end += total
+
+    def _write_index(self) -> None:
+        start = self._end
+        step = INDEX_ROWS_PER_CHUNK * ROW_DTYPE.itemsize
+        rows = bytes(self._rows)
+        pieces = [rows[i : i + step] for i in range(0, len(rows), step)]
+        for number, piece in enumerate(pieces):
+            self._write(_Job(ChunkType.INDEX, piece, b"", 0, number))
+        self._append([pack_trailer(start, self._end + TRAILER.size, len(pieces))])
