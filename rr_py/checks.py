@@ -79,24 +79,39 @@ def explain(code: int) -> str:
 def check_machine() -> Check:
     system, machine = platform.system(), platform.machine()
     good = system == "Linux" and machine == "x86_64" and sys.maxsize > 2**32
-    return Check("machine", "ok" if good else "fail", f"{system} {machine}", "64-bit Linux on x86-64",
-                 "" if good else "use an x86-64 machine and a 64-bit Python")
+    return Check(
+        "machine",
+        "ok" if good else "fail",
+        f"{system} {machine}",
+        "64-bit Linux on x86-64",
+        "" if good else "use an x86-64 machine and a 64-bit Python",
+    )
 
 
 def check_kernel() -> Check:
     release = os.uname().release
     match = re.match(r"(\d+)\.(\d+)", release)
     good = match is not None and (int(match[1]), int(match[2])) >= KERNEL_NEEDED
-    return Check("kernel", "ok" if good else "fail", f"Linux {release}", "Linux 5.11 or newer",
-                 "" if good else "boot a newer kernel (a container uses its host's)")
+    return Check(
+        "kernel",
+        "ok" if good else "fail",
+        f"Linux {release}",
+        "Linux 5.11 or newer",
+        "" if good else "boot a newer kernel (a container uses its host's)",
+    )
 
 
 def try_user_dispatch() -> int:
     """Turn Syscall User Dispatch on with a selector that lets every call pass."""
     selector = ctypes.c_char(0)
-    return call_errno(libc().prctl, ctypes.c_int(PR_SET_SYSCALL_USER_DISPATCH),
-                      ctypes.c_ulong(PR_SYS_DISPATCH_ON), ctypes.c_ulong(0), ctypes.c_ulong(0),
-                      ctypes.byref(selector))
+    return call_errno(
+        libc().prctl,
+        ctypes.c_int(PR_SET_SYSCALL_USER_DISPATCH),
+        ctypes.c_ulong(PR_SYS_DISPATCH_ON),
+        ctypes.c_ulong(0),
+        ctypes.c_ulong(0),
+        ctypes.byref(selector),
+    )
 
 
 def check_user_dispatch() -> Check:
@@ -111,22 +126,41 @@ def check_user_dispatch() -> Check:
 
 
 def check_time_stamp_counter() -> Check:
-    code = in_child(lambda: call_errno(libc().prctl, ctypes.c_int(PR_SET_TSC), ctypes.c_ulong(PR_TSC_SIGSEGV),
-                                       ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)))
+    code = in_child(
+        lambda: call_errno(
+            libc().prctl,
+            ctypes.c_int(PR_SET_TSC),
+            ctypes.c_ulong(PR_TSC_SIGSEGV),
+            ctypes.c_ulong(0),
+            ctypes.c_ulong(0),
+            ctypes.c_ulong(0),
+        )
+    )
     if code == 0:
         return Check("RDTSC trap", "ok", "works", "prctl(PR_SET_TSC)")
-    return Check("RDTSC trap", "note", f"{explain(code)}: RDTSC in the program is not recorded",
-                 "prctl(PR_SET_TSC)",
-                 "programs that read the time-stamp counter may diverge at replay; allow prctl(PR_SET_TSC)")
+    return Check(
+        "RDTSC trap",
+        "note",
+        f"{explain(code)}: RDTSC in the program is not recorded",
+        "prctl(PR_SET_TSC)",
+        "programs that read the time-stamp counter may diverge at replay; allow prctl(PR_SET_TSC)",
+    )
 
 
 def check_cpuid() -> Check:
-    code = in_child(lambda: call_errno(libc().syscall, ctypes.c_long(SYS_ARCH_PRCTL),
-                                       ctypes.c_long(ARCH_SET_CPUID), ctypes.c_ulong(0)))
+    code = in_child(
+        lambda: call_errno(
+            libc().syscall, ctypes.c_long(SYS_ARCH_PRCTL), ctypes.c_long(ARCH_SET_CPUID), ctypes.c_ulong(0)
+        )
+    )
     if code == 0:
         return Check("CPUID trap", "ok", "CPUID faulting works", "nothing")
-    return Check("CPUID trap", "ok", f"no CPUID faulting ({errno.errorcode.get(code, code)}): "
-                 "CPUID instructions are patched instead", "nothing")
+    return Check(
+        "CPUID trap",
+        "ok",
+        f"no CPUID faulting ({errno.errorcode.get(code, code)}): CPUID instructions are patched instead",
+        "nothing",
+    )
 
 
 def try_ptrace() -> int:
@@ -183,8 +217,11 @@ def try_personality() -> int:
 
 def check_personality() -> Check:
     code = in_child(try_personality)
-    found = "addresses are fixed while recording" if code == 0 else (
-        f"refused, {explain(code)}: recording with random addresses")
+    found = (
+        "addresses are fixed while recording"
+        if code == 0
+        else (f"refused, {explain(code)}: recording with random addresses")
+    )
     return Check("address randomisation", "ok", found, "nothing")
 
 
@@ -232,8 +269,13 @@ def check_disk(folder: Path) -> Check:
     if not os.access(folder, os.W_OK | os.X_OK):
         return Check("disk", "note", f"{folder} cannot be written", needed, "record with -o FILE elsewhere")
     good = free >= FREE_DISK_WANTED
-    return Check("disk", "ok" if good else "note", f"{size(free)} free in {folder}", needed,
-                 "" if good else "free some space, or record with -o FILE elsewhere")
+    return Check(
+        "disk",
+        "ok" if good else "note",
+        f"{size(free)} free in {folder}",
+        needed,
+        "" if good else "free some space, or record with -o FILE elsewhere",
+    )
 
 
 def check_log_memory(octets: int) -> Check:
@@ -249,8 +291,13 @@ def check_log_memory(octets: int) -> Check:
         finally:
             os.close(handle)
     except OSError as why:
-        return Check("log memory", "fail", f"{why.strerror}", needed,
-                     "raise the memory limit (ulimit -v, ulimit -f), or allow memfd_create")
+        return Check(
+            "log memory",
+            "fail",
+            f"{why.strerror}",
+            needed,
+            "raise the memory limit (ulimit -v, ulimit -f), or allow memfd_create",
+        )
     return Check("log memory", "ok", f"{size(octets)} mapped", needed)
 
 
@@ -270,8 +317,18 @@ def check_core() -> Check:
         path = image_path()
         start = Path(path).read_bytes()[:4]
     except Exception as why:
-        return Check("core", "fail", str(why).splitlines()[0], "the compiled core rr_core in the package",
-                     "install the wheel again: pip install --force-reinstall rr-py")
+        return Check(
+            "core",
+            "fail",
+            str(why).splitlines()[0],
+            "the compiled core rr_core in the package",
+            "install the wheel again: pip install --force-reinstall rr-py",
+        )
     good = start == b"\x7fELF"
-    return Check("core", "ok" if good else "fail", str(path), "the compiled core rr_core in the package",
-                 "" if good else "install the wheel again: pip install --force-reinstall rr-py")
+    return Check(
+        "core",
+        "ok" if good else "fail",
+        str(path),
+        "the compiled core rr_core in the package",
+        "" if good else "install the wheel again: pip install --force-reinstall rr-py",
+    )

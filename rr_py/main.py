@@ -12,22 +12,21 @@ A traceback is shown only with RR_PY_DEBUG=1.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from interfaces.errors import ExitStatus, RrPyError
 from rr_py import __version__
-from rr_py.cli import cli
+from rr_py.cli import COMPLETE_VARIABLE, cli
 from rr_py.ending import die_of, drop_output, flush_streams
-
-COMPLETE_VARIABLE = "_RR_PY_COMPLETE"
+from rr_py.messages import say
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RrPyError as why:
         if _debugging():
             raise
-        _say(why.message, why.remedy)
+        say(why.message, why.remedy)
         return int(why.status)
     except OSError as why:
         if _debugging():
@@ -72,21 +71,11 @@ def _run(arguments: list[str]) -> int:
         return why.exit_code
     except click.UsageError as why:
         path = why.ctx.command_path if why.ctx else "rr-py"
-        _say(why.format_message().rstrip("."), f"see {path} --help")
+        say(why.format_message().rstrip("."), f"see {path} --help")
         return int(ExitStatus.TOOL_FAILED)
     except click.ClickException as why:
-        _say(why.format_message())
+        say(why.format_message())
         return int(ExitStatus.TOOL_FAILED)
-
-
-def _say(message: str, remedy: str = "") -> None:
-    """A message in the one form all have; a stderr that is closed is no reason to fail."""
-    text = f"rr-py: {message}\n"
-    if remedy:
-        text += "".join(f"  {line}\n" for line in remedy.splitlines())
-    with suppress(OSError, ValueError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
 
 
 def _debugging() -> bool:
@@ -107,22 +96,13 @@ def _os_error(why: OSError) -> int:
         die_of(signal.SIGPIPE)
     if why.filename is not None:
         name = os.fsdecode(why.filename) if isinstance(why.filename, str | bytes) else str(why.filename)
-        _say(f"{name}: {why.strerror}", "check that the path exists and that you may use it")
+        say(f"{name}: {why.strerror}", "check that the path exists and that you may use it")
         return int(ExitStatus.TOOL_FAILED)
-    if why.errno is not None and why.__traceback__ is not None and _from_stdout(why):
-        _say(f"cannot write to standard output: {why.strerror}")
+    if why.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        say(f"cannot write the output: {why.strerror}", "free some space, or write elsewhere")
         drop_output()
         return int(ExitStatus.TOOL_FAILED)
     return _internal_error(why, sys.argv[1:])
-
-
-def _from_stdout(why: OSError) -> bool:
-    """True if writing to stdout fails in the same way once more."""
-    try:
-        sys.stdout.flush()
-    except OSError as again:
-        return again.errno == why.errno
-    return False
 
 
 def _internal_error(why: Exception, arguments: list[str]) -> int:
@@ -131,11 +111,15 @@ def _internal_error(why: Exception, arguments: list[str]) -> int:
     try:
         path = _save_report(why, arguments)
     except OSError as cannot:
-        _say(f"internal error: {summary}",
-             f"the report could not be saved ({cannot.strerror}); RR_PY_DEBUG=1 shows the traceback")
+        say(
+            f"internal error: {summary}",
+            f"the report could not be saved ({cannot.strerror}); RR_PY_DEBUG=1 shows the traceback",
+        )
     else:
-        _say(f"internal error: {summary}",
-             f"this is a bug; the report is in {path}\nRR_PY_DEBUG=1 shows the traceback")
+        say(
+            f"internal error: {summary}",
+            f"this is a bug; the report is in {path}\nRR_PY_DEBUG=1 shows the traceback",
+        )
     return int(ExitStatus.TOOL_FAILED)
 
 
@@ -148,12 +132,14 @@ def _save_report(why: Exception, arguments: list[str]) -> Path:
 
     import platformdirs
 
-    text = "\n".join([
-        f"rr-py {__version__}, Python {platform.python_version()}, {platform.platform()}",
-        f"command: rr-py {shlex.join(arguments)}",
-        "",
-        "".join(traceback.format_exception(why)),
-    ])
+    text = "\n".join(
+        [
+            f"rr-py {__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"command: rr-py {shlex.join(arguments)}",
+            "",
+            "".join(traceback.format_exception(why)),
+        ]
+    )
     folder: Path | None = Path(platformdirs.user_state_dir("rr-py")) / "reports"
     assert folder is not None
     try:

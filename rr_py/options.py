@@ -44,9 +44,7 @@ class OptionalValueCommand(click.Command):
         return super().parse_args(ctx, _spell_out(args, bare, takes_value, ctx.allow_interspersed_args))
 
 
-def _spell_out(
-    args: list[str], bare: dict[str, str], takes_value: set[str], interspersed: bool
-) -> list[str]:
+def _spell_out(args: list[str], bare: dict[str, str], takes_value: set[str], interspersed: bool) -> list[str]:
     """`args` with every lone option of `bare` turned into `--option=VALUE`, up to where options end."""
     result: list[str] = []
     words = iter(args)
@@ -71,5 +69,6 @@ def trace_argument(function: F) -> F:
 
 def process_option(function: F) -> F:
     """-p PID: one recorded process instead of the whole tree."""
-    return click.option("-p", "--pid", type=click.IntRange(min=1), metavar="PID",
-                        help="Only this recorded process.")(function)
+    return click.option(
+        "-p", "--pid", type=click.IntRange(min=1), metavar="PID", help="Only this recorded process."
+    )(function)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rr_py.main import COMPLETE_VARIABLE
+from rr_py.cli import COMPLETE_VARIABLE
 
 EPILOG = """\
 \b
@@ -25,8 +25,9 @@ def shell_from_environment() -> str | None:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), default=shell_from_environment,
-                required=False)
+@click.argument(
+    "shell", type=click.Choice(["bash", "zsh", "fish"]), default=shell_from_environment, required=False
+)
 @click.pass_context
 def command(context: click.Context, shell: str | None) -> None:
     """Print the completion script for SHELL (default: the one in $SHELL)."""

@@ -38,16 +38,27 @@ def check_trial() -> Check:
         trace = str(Path(folder) / "trial.bin")
         for verb in (["record", "-q", "-o", trace, "--", *program], ["replay", trace]):
             try:
-                run = subprocess.run([*tool, *verb], stdin=subprocess.DEVNULL, capture_output=True,
-                                     timeout=TRIAL_SECONDS)
+                run = subprocess.run(
+                    [*tool, *verb], stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIAL_SECONDS
+                )
             except subprocess.TimeoutExpired:
-                return Check("trial", "fail", f"{verb[0]} did not end in {TRIAL_SECONDS} s", needed,
-                             "this is a bug; please report it with the output of rr-py doctor --json")
+                return Check(
+                    "trial",
+                    "fail",
+                    f"{verb[0]} did not end in {TRIAL_SECONDS} s",
+                    needed,
+                    "this is a bug; please report it with the output of rr-py doctor --json",
+                )
             if run.returncode != 0 or run.stdout != TRIAL_OUTPUT:
                 said = run.stderr.decode(errors="replace").strip().splitlines()
                 found = f"{verb[0]} ended with status {run.returncode}" + (f": {said[0]}" if said else "")
-                return Check("trial", "fail", found, needed,
-                             "if all checks above are well, this is a bug: please report it")
+                return Check(
+                    "trial",
+                    "fail",
+                    found,
+                    needed,
+                    "if all checks above are well, this is a bug: please report it",
+                )
     return Check("trial", "ok", "a program was recorded and replayed", needed)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 
 from interfaces.errors import ExitStatus, RrPyError
 from rr_py.ending import end_like
+from rr_py.messages import say
 from rr_py.options import OptionalValue, OptionalValueCommand
 
 if TYPE_CHECKING:
@@ -39,13 +39,15 @@ class RepeatError(RrPyError):
     """The program did not fail in all the runs it was given."""
 
 
-def parse_environment(assignments: tuple[str, ...]) -> dict[str, str]:
+def read_environment(
+    context: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> dict[str, str]:
     """This process's environment with the NAME=VALUE of --env put in."""
     env = dict(os.environ)
-    for text in assignments:
+    for text in words:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--env")
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE")
         env[name] = value
     return env
 
@@ -56,31 +58,66 @@ def parse_environment(assignments: tuple[str, ...]) -> dict[str, str]:
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS] [--]",
 )
-@click.option("-o", "--output", "trace", type=click.Path(), metavar="FILE",
-              help="Write the trace to FILE. Never overwrites.")
-@click.option("--checksum", cls=OptionalValue, bare=str(CHECKSUM_EVERY), type=click.IntRange(min=1),
-              metavar="EVERY",
-              help=f"Hash all writable memory after every EVERY events (default {CHECKSUM_EVERY}), "
-              "for replay --verify.")
-@click.option("--env", "assignments", multiple=True, metavar="NAME=VALUE",
-              help="Set a variable in the program's environment. May be repeated.")
-@click.option("--cwd", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
-              help="Run the program in FOLDER.")
-@click.option("--one-domain", is_flag=True,
-              help="Record all processes in one order, as if they were threads of one. Slower.")
-@click.option("--chaos", cls=OptionalValue, bare="0", type=click.IntRange(min=0), metavar="SEED",
-              help="Hand over between threads at random places, to bring out races. "
-              "The same SEED gives the same choices; without one each run has its own.")
-@click.option("--repeat-until-fail", "repeat", cls=OptionalValue, bare=str(REPEAT_MAX),
-              type=click.IntRange(min=1), metavar="MAX",
-              help=f"Record again until the program fails (at most MAX times, default {REPEAT_MAX}); "
-              "keep only the trace of the run that failed.")
+@click.option(
+    "-o",
+    "--output",
+    "trace",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the trace to FILE. Never overwrites.",
+)
+@click.option(
+    "--checksum",
+    cls=OptionalValue,
+    bare=str(CHECKSUM_EVERY),
+    type=click.IntRange(min=1),
+    metavar="EVERY",
+    help=f"Hash all writable memory after every EVERY events (default {CHECKSUM_EVERY}), "
+    "for replay --verify.",
+)
+@click.option(
+    "--env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=read_environment,
+    help="Set a variable in the program's environment. May be repeated.",
+)
+@click.option(
+    "--cwd",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Run the program in FOLDER.",
+)
+@click.option(
+    "--one-domain",
+    is_flag=True,
+    help="Record all processes in one order, as if they were threads of one. Slower.",
+)
+@click.option(
+    "--chaos",
+    cls=OptionalValue,
+    bare="0",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Hand over between threads at random places, to bring out races. "
+    "The same SEED gives the same choices; without one each run has its own.",
+)
+@click.option(
+    "--repeat-until-fail",
+    "repeat",
+    cls=OptionalValue,
+    bare=str(REPEAT_MAX),
+    type=click.IntRange(min=1),
+    metavar="MAX",
+    help=f"Record again until the program fails (at most MAX times, default {REPEAT_MAX}); "
+    "keep only the trace of the run that failed.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing about the recording when it is done.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="PROGRAM [ARGS]...")
 def command(
     trace: str | None,
     checksum: int | None,
-    assignments: tuple[str, ...],
+    env: dict[str, str],
     cwd: str | None,
     one_domain: bool,
     chaos: int | None,
@@ -99,7 +136,7 @@ def command(
         command=list(program),
         trace=Path(trace) if trace is not None else None,
         checksum_every=checksum,
-        env=parse_environment(assignments),
+        env=env,
         cwd=Path(cwd) if cwd is not None else None,
         quiet=quiet,
         one_domain=one_domain,
@@ -107,7 +144,7 @@ def command(
     )
     result = record_once(options) if repeat is None else record_until_failure(options, repeat)
     if not quiet:
-        sys.stderr.write(f"rr-py: {summary(result)}\n")
+        say(summary(result))
     return end_like(result.status, result.signal)
 
 
@@ -137,7 +174,7 @@ def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
             if result.signal is not None or result.status:
                 os.link(attempt, wanted)
                 if not options.quiet:
-                    sys.stderr.write(f"rr-py: run {run} of at most {most} failed\n")
+                    say(f"run {run} of at most {most} failed")
                 return dataclasses.replace(result, trace=wanted)
             attempt.unlink()
     raise RepeatError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rr_py.ending import end_like
+from rr_py.messages import say
 from rr_py.options import process_option, trace_argument
 
 EPILOG = """\
@@ -26,9 +27,16 @@ Ends with the recorded status, or dies of the recorded signal; 124 if the replay
 @process_option
 @click.option("--verify", is_flag=True, help="Also compare writable memory where the trace has checksums.")
 @click.option("-q", "--no-output", "silent", is_flag=True, help="Do not print what the program printed.")
-@click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS",
-              help="Give up a replay that makes no progress for so long.")
-def command(trace: str | None, pid: int | None, verify: bool, silent: bool, timeout: float | None) -> int:
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Give up a replay that makes no progress for so long (default 60).",
+)
+@click.option("--ignore-cpu", is_flag=True, help="Replay on a CPU that lacks features of the recorded one.")
+def command(
+    trace: str | None, pid: int | None, verify: bool, silent: bool, timeout: float | None, ignore_cpu: bool
+) -> int:
     """Run the recording TRACE again: same instructions, same memory, same output.
 
     Needs no server, input file or display of the recorded run. Every call is compared with the recording;
@@ -37,6 +45,18 @@ def command(trace: str | None, pid: int | None, verify: bool, silent: bool, time
     from replayer import ReplayOptions, replay
     from rr_py.traces import chosen
 
-    options = ReplayOptions(trace=chosen(trace), pid=pid, verify=verify, echo=not silent, timeout=timeout)
-    result = replay(options)
+    result = replay(
+        ReplayOptions(
+            trace=chosen(trace),
+            pid=pid,
+            verify=verify,
+            echo=not silent,
+            timeout=timeout,
+            ignore_cpu=ignore_cpu,
+        )
+    )
+    for note in result.notes:
+        say(note)
+    if result.message:
+        say(*result.message.split("\n", 1))
     return end_like(result.status, result.signal)
