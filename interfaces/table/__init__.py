@@ -1,0 +1,1 @@
+"""The rows of the call table, one module a family. `interfaces.calls` joins them."""
