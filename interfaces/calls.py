@@ -16,7 +16,8 @@ def _join() -> dict[int, Call]:
     for family in FAMILIES:
         for call in family.CALLS:
             if call.number in calls:
-                raise ValueError(f"call {call.number} is declared twice: {calls[call.number].name}, {call.name}")
+                other = calls[call.number].name
+                raise ValueError(f"call {call.number} is declared twice: {other}, {call.name}")
             calls[call.number] = call
     return dict(sorted(calls.items()))
 

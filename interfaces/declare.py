@@ -35,12 +35,67 @@ NO_FLAG = Flag(0)
 RESULT = "result"
 
 __all__ = [
-    "ALWAYS", "ECHO", "FEED", "MASK", "MAY", "NEVER", "NEWFD", "NO_FLAG", "POSITIVE", "Pending", "REDO", "REFUSE", "RESTART",
-    "RESULT", "SUCCESS", "WAIT", "XFER", "Call", "Case", "Selector", "Special", "array", "call", "case", "counted",
-    "dirfd", "enum", "fd", "flags", "hexadecimal", "in_array", "in_buf", "in_string", "in_struct", "in_strings",
-    "inout_array", "inout_buf", "inout_struct", "iovec_in", "iovec_out", "lenptr", "long", "mode", "msghdr_in",
-    "msghdr_out", "num", "out_array", "out_buf", "out_string", "out_struct", "path", "pid", "ptr", "size", "sockaddr_in",
-    "sockaddr_out", "special", "unsigned", "value", "via", "writes",
+    "ALWAYS",
+    "ECHO",
+    "FEED",
+    "MASK",
+    "MAY",
+    "NEVER",
+    "NEWFD",
+    "NO_FLAG",
+    "POSITIVE",
+    "REDO",
+    "REFUSE",
+    "RESTART",
+    "RESULT",
+    "SUCCESS",
+    "WAIT",
+    "XFER",
+    "Call",
+    "Case",
+    "Pending",
+    "Selector",
+    "Special",
+    "array",
+    "call",
+    "case",
+    "counted",
+    "dirfd",
+    "enum",
+    "fd",
+    "flags",
+    "hexadecimal",
+    "in_array",
+    "in_buf",
+    "in_string",
+    "in_strings",
+    "in_struct",
+    "inout_array",
+    "inout_buf",
+    "inout_struct",
+    "iovec_in",
+    "iovec_out",
+    "lenptr",
+    "long",
+    "mode",
+    "msghdr_in",
+    "msghdr_out",
+    "num",
+    "out_array",
+    "out_buf",
+    "out_string",
+    "out_struct",
+    "path",
+    "pid",
+    "ptr",
+    "size",
+    "sockaddr_in",
+    "sockaddr_out",
+    "special",
+    "unsigned",
+    "value",
+    "via",
+    "writes",
 ]  # fmt: skip
 
 
@@ -135,11 +190,11 @@ def in_buf(name: str, *, size: str) -> Arg:
 
 
 def out_buf(
-    name: str, *, size: str, written: str = RESULT, when: When = POSITIVE, header: int = 0, of: str = ""
+    name: str, *, size: str, written: str = RESULT, when: When = POSITIVE, of: str = ""
 ) -> Arg:
-    """Bytes written: `header` and then min(result, `size`), or with `written=""` all of `size`."""
+    """Bytes written: min(result, `size`), or with `written=""` all of `size`."""
     if written == RESULT:
-        spec = Spec(Op.RESULT, True, size, when, size=1, off=header)
+        spec = Spec(Op.RESULT, True, size, when, size=1)
     else:
         spec = Spec(Op.ARG, True, size, when, size=1)
     return Arg(name, "records" if of else "buffer", of, count=written or size, specs=(spec,))
@@ -148,7 +203,8 @@ def out_buf(
 def inout_buf(name: str, *, size: str, when: When = ALWAYS) -> Arg:
     """Bytes read and written, as many as the argument `size` says."""
     return Arg(
-        name, "buffer", count=size, specs=(Spec(Op.ARG, False, size, size=1), Spec(Op.ARG, True, size, when, size=1))
+        name, "buffer", count=size, specs=(Spec(Op.ARG, False, size, size=1),
+        Spec(Op.ARG, True, size, when, size=1))
     )
 
 
@@ -166,7 +222,8 @@ def inout_struct(name: str, layout: str, when: When = ALWAYS) -> Arg:
     """A structure, read and written."""
     length = size_of(layout)
     return Arg(
-        name, "struct", layout, specs=(Spec(Op.FIXED, False, size=length), Spec(Op.FIXED, True, when=when, size=length))
+        name, "struct", layout, specs=(Spec(Op.FIXED, False, size=length),
+        Spec(Op.FIXED, True, when=when, size=length))
     )
 
 
@@ -189,7 +246,8 @@ def inout_array(name: str, layout: str, *, count: str, when: When = ALWAYS) -> A
     """`count` structures, read and written."""
     each = size_of(layout)
     return Arg(
-        name, "array", layout, count, (Spec(Op.ARG, False, count, size=each), Spec(Op.ARG, True, count, when, size=each))
+        name, "array", layout, count, (Spec(Op.ARG, False, count, size=each),
+        Spec(Op.ARG, True, count, when, size=each))
     )
 
 
@@ -234,17 +292,19 @@ def lenptr(name: str, when: When = ALWAYS) -> Arg:
 
 
 def counted(
-    name: str, layout: str, *, header: int, each: int, at: int, width: int, out: bool = True, when: When = ALWAYS
+    name: str, layout: str, *, header: int, each: int, at: int, width: int, out: bool = True,
+    when: When = ALWAYS
 ) -> Arg:
     """`header` bytes, then `each` times the count that lies at offset `at` (`width` bytes); also read."""
     packed = header | each << 16
-    specs = (Spec(Op.COUNTED, False, size=packed, unit=width, off2=at),)
+    specs: tuple[Spec, ...] = (Spec(Op.COUNTED, False, size=packed, unit=width, off2=at),)
     if out:
         specs += (Spec(Op.COUNTED, True, when=when, size=packed, unit=width, off2=at),)
     return Arg(name, "struct", layout, specs=specs)
 
 
-def via(arg: Arg, *, pointer: int, at: int, width: int, each: int = 1, out: bool = True, when: When = ALWAYS) -> Arg:
+def via(arg: Arg, *, pointer: int, at: int, width: int, each: int = 1, out: bool = True,
+when: When = ALWAYS) -> Arg:
     """`arg` with memory behind the pointer at offset `pointer`: `each` times the count at offset `at`."""
     spec = Spec(Op.VIA, out, when=when if out else ALWAYS, size=each, unit=width, off=pointer, off2=at)
     return Arg(arg.name, arg.type, arg.of, arg.count, (*arg.specs, spec))
@@ -252,7 +312,8 @@ def via(arg: Arg, *, pointer: int, at: int, width: int, each: int = 1, out: bool
 
 def special(name: str, which: Special, *, out: bool, type: str = "ptr", of: str = "") -> Arg:
     """Memory that only the core's own code can state."""
-    return Arg(name, type, of, specs=(Spec(Op.SPECIAL, out, when=SUCCESS if out else ALWAYS, size=int(which)),))
+    return Arg(name, type, of, specs=(Spec(Op.SPECIAL, out, when=SUCCESS if out else ALWAYS,
+    size=int(which)),))
 
 
 def writes(argument: str, length: int) -> tuple[str, Spec]:
@@ -347,5 +408,6 @@ def call(
             )
         )
     return Call(
-        number, name, args, _resolve(name, args), treat, block, waits_on, flags, family, returns, selector, tuple(done)
+        number, name, args, _resolve(name, args), treat, block, waits_on, flags, family, returns, selector,
+        tuple(done)
     )  # fmt: skip

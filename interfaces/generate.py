@@ -26,7 +26,7 @@ _HEAD = """\
 _EFFECT = """\
 /* Memory at args[arg]. n = args[len_arg]; len_arg 255: none. How many bytes, by op:
  *   FIXED    size
- *   RESULT   off + min(result * size, n * unit); without len_arg off + result * size
+ *   RESULT   min(result * size, n * unit) from args[arg] + off; without len_arg result * size
  *   ARG      n * size
  *   BITS     n bits, rounded up to 8 bytes
  *   LENPTR   min(before, after) * size, of the u32 at n (that u32 is an effect of its own)
@@ -49,9 +49,10 @@ struct rr_effect {
 };
 _Static_assert(sizeof(struct rr_effect) == 12, "effect");
 
-/* fds_shift: bit i of flags >> 16 is set where argument i is a descriptor (a hidden one: EBADF).
+/* Bit i of flags >> RR_CF_FDS_SHIFT is set where argument i is a descriptor (a hidden one: EBADF).
  * `sub`: 0 none, else 1 + index in rr_subs; then a matching row's treat, block and effects replace the
- * call's. An ioctl without a row but with a size in its _IOC encoding: direction and size say it; else unknown. */
+ * call's. An ioctl without a row but with a size in its _IOC encoding: direction and size say it;
+ * without a size it is unknown. */
 struct rr_call {
   u8 treat, block, nargs, neffects;
   u16 first_effect;
@@ -83,7 +84,8 @@ UNKNOWN_WITHOUT_CASE = frozenset({"ioctl"})
 """Calls whose effects are not known where no case matches."""
 
 
-def _enum(name: str, prefix: str, values: type[Op] | type[When] | type[Treat] | type[Block] | type[Special]) -> str:
+def _enum(name: str, prefix: str,
+values: type[Op] | type[When] | type[Treat] | type[Block] | type[Special]) -> str:
     body = ", ".join(f"{prefix}{value.name} = {value.value}" for value in values)
     return f"enum {name} {{ {body} }};\n"
 

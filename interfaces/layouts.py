@@ -11,14 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SCALARS: dict[str, tuple[int, bool]] = {
-    "u8": (1, False), "s8": (1, True), "u16": (2, False), "s16": (2, True), "u32": (4, False), "s32": (4, True),
-    "u64": (8, False), "s64": (8, True), "x8": (1, False), "x16": (2, False), "x32": (4, False), "x64": (8, False),
-    "ptr": (8, False), "dev": (8, False), "mode": (4, False), "mode16": (2, False), "fd": (4, True), "pid": (4, True),
+    "u8": (1, False), "s8": (1, True), "u16": (2, False), "s16": (2, True), "u32": (4, False),
+    "s32": (4, True),
+    "u64": (8, False), "s64": (8, True), "x8": (1, False), "x16": (2, False), "x32": (4, False),
+    "x64": (8, False),
+    "ptr": (8, False), "dev": (8, False), "mode": (4, False), "mode16": (2, False), "fd": (4, True),
+    "pid": (4, True),
     "uid": (4, False), "sec": (8, True), "nsec": (8, True), "signo": (4, True), "sigset": (8, False),
     "ticks": (8, True), "ino": (8, False), "be16": (2, False), "be32": (4, False), "rlim": (8, False),
     "char": (1, False), "waitstatus": (4, True),
 }  # fmt: skip
-"""Scalar types: bytes, signed. Several mean something: a decoder shows them so, and can hide times and ids."""
+"""Scalar types: bytes, signed. Several mean something: a decoder shows them so, and can hide times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +110,10 @@ layout("utimbuf", "actime:sec modtime:sec", size=16)
 layout("tms", "tms_utime:ticks tms_stime:ticks tms_cutime:ticks tms_cstime:ticks", size=32)
 layout(
     "timex",
-    "modes:u32|adjtimex offset:ticks freq:s64 maxerror:ticks esterror:ticks status:s32|timestatus constant:s64 "
-    "precision:s64 tolerance:s64 time:timeval tick:s64 ppsfreq:s64 jitter:ticks shift:s32 stabil:s64 jitcnt:ticks "
+    "modes:u32|adjtimex offset:ticks freq:s64 maxerror:ticks esterror:ticks status:s32|timestatus "
+    "constant:s64 "
+    "precision:s64 tolerance:s64 time:timeval tick:s64 ppsfreq:s64 jitter:ticks shift:s32 stabil:s64 "
+    "jitcnt:ticks "
     "calcnt:ticks errcnt:ticks stbcnt:ticks tai:s32 _pad:u32[11]",
     size=208,
 )
@@ -132,7 +137,8 @@ layout(
 )
 layout(
     "statfs",
-    "f_type:s64=fstype f_bsize:s64 f_blocks:u64 f_bfree:u64 f_bavail:u64 f_files:u64 f_ffree:u64 f_fsid:s32[2] "
+    "f_type:s64=fstype f_bsize:s64 f_blocks:u64 f_bfree:u64 f_bavail:u64 f_files:u64 f_ffree:u64 "
+    "f_fsid:s32[2] "
     "f_namelen:s64 f_frsize:s64 f_flags:s64|statfs _spare:s64[4]",
     size=120,
 )
@@ -147,12 +153,15 @@ layout("file_handle", "handle_bytes:u32 handle_type:s32", size=8)
 layout("file_attr", "fa_xflags:u64 fa_extsize:u32 fa_nextents:u32 fa_projid:u32 fa_cowextsize:u32", size=24)
 layout("xattr_args", "value:ptr size:u32 flags:u32|xattr", size=16)
 layout("cachestat_range", "off:u64 len:u64", size=16)
-layout("cachestat", "nr_cache:u64 nr_dirty:u64 nr_writeback:u64 nr_evicted:u64 nr_recently_evicted:u64", size=40)
+layout("cachestat", "nr_cache:u64 nr_dirty:u64 nr_writeback:u64 nr_evicted:u64 nr_recently_evicted:u64",
+size=40)
 layout("fd_pair", "read:fd write:fd", size=8)
 layout("uid_pair", "uid:uid euid:uid", size=8)
-layout("dqblk", "dqb_bhardlimit:u64 dqb_bsoftlimit:u64 dqb_curspace:u64 dqb_ihardlimit:u64 dqb_isoftlimit:u64 "
+layout("dqblk",
+"dqb_bhardlimit:u64 dqb_bsoftlimit:u64 dqb_curspace:u64 dqb_ihardlimit:u64 dqb_isoftlimit:u64 "
        "dqb_curinodes:u64 dqb_btime:sec dqb_itime:sec dqb_valid:x32", size=72)  # fmt: skip
-layout("nextdqblk", "dqb_bhardlimit:u64 dqb_bsoftlimit:u64 dqb_curspace:u64 dqb_ihardlimit:u64 dqb_isoftlimit:u64 "
+layout("nextdqblk",
+"dqb_bhardlimit:u64 dqb_bsoftlimit:u64 dqb_curspace:u64 dqb_ihardlimit:u64 dqb_isoftlimit:u64 "
        "dqb_curinodes:u64 dqb_btime:sec dqb_itime:sec dqb_valid:x32 dqb_id:u32", size=72)  # fmt: skip
 layout("dqinfo", "dqi_bgrace:u64 dqi_igrace:u64 dqi_flags:x32 dqi_valid:x32", size=24)
 opaque(fs_disk_quota=112, fs_quota_stat=80, fs_quota_statv=168, mnt_id_req=32)
@@ -162,19 +171,23 @@ layout("mount_attr", "attr_set:x64 attr_clr:x64 propagation:x64 userns_fd:u64", 
 layout("rlimit", "rlim_cur:rlim rlim_max:rlim", size=16)
 layout(
     "rusage",
-    "ru_utime:timeval ru_stime:timeval ru_maxrss:ticks _ru_ixrss:s64 _ru_idrss:s64 _ru_isrss:s64 ru_minflt:ticks "
-    "ru_majflt:ticks _ru_nswap:s64 ru_inblock:ticks ru_oublock:ticks _ru_msgsnd:s64 _ru_msgrcv:s64 _ru_nsignals:s64 "
+    "ru_utime:timeval ru_stime:timeval ru_maxrss:ticks _ru_ixrss:s64 _ru_idrss:s64 _ru_isrss:s64 "
+    "ru_minflt:ticks "
+    "ru_majflt:ticks _ru_nswap:s64 ru_inblock:ticks ru_oublock:ticks _ru_msgsnd:s64 _ru_msgrcv:s64 "
+    "_ru_nsignals:s64 "
     "ru_nvcsw:ticks ru_nivcsw:ticks",
     size=144,
 )
 layout(
     "utsname",
-    "sysname:char[65] nodename:char[65] release:char[65] version:char[65] machine:char[65] domainname:char[65]",
+    "sysname:char[65] nodename:char[65] release:char[65] version:char[65] machine:char[65] "
+    "domainname:char[65]",
     size=390,
 )
 layout(
     "sysinfo",
-    "uptime:ticks loads:ticks[3] totalram:ticks freeram:ticks sharedram:ticks bufferram:ticks totalswap:ticks "
+    "uptime:ticks loads:ticks[3] totalram:ticks freeram:ticks sharedram:ticks bufferram:ticks "
+    "totalswap:ticks "
     "freeswap:ticks procs:u16 _pad:u16 totalhigh:u64 freehigh:u64 mem_unit:u32",
     size=112,
 )
@@ -187,7 +200,8 @@ layout(
 )
 layout(
     "clone_args",
-    "flags:u64|clone3 pidfd:ptr child_tid:ptr parent_tid:ptr exit_signal:u64=signal stack:ptr stack_size:u64 tls:ptr "
+    "flags:u64|clone3 pidfd:ptr child_tid:ptr parent_tid:ptr exit_signal:u64=signal stack:ptr "
+    "stack_size:u64 tls:ptr "
     "set_tid:ptr set_tid_size:u64 cgroup:u64",
     size=88,
 )
@@ -200,7 +214,8 @@ layout("robust_list_head", "list:ptr futex_offset:s64 list_op_pending:ptr", size
 layout("user_desc", "entry_number:s32 base_addr:x32 limit:x32 flags:x32", size=16)
 layout("prctl_mm_map", "words:x64[13]", size=104)
 layout("user_regs", "regs:x64[27]", size=216)
-opaque(user_fpregs=512, ptrace_rseq=24, seccomp_metadata=16, seccomp_notif_sizes=6, pkey_info=48, sud_config=32)
+opaque(user_fpregs=512, ptrace_rseq=24, seccomp_metadata=16, seccomp_notif_sizes=6, pkey_info=48,
+sud_config=32)
 layout("futex_waitv", "val:u64 uaddr:ptr flags:u32|futex2 _reserved:u32", size=24)
 layout("perf_event_attr", "type:u32 size:u32 config:x64 sample_period:u64", size=24)
 
@@ -208,14 +223,17 @@ layout("perf_event_attr", "type:u32 size:u32 config:x64 sample_period:u64", size
 layout("sigaction", "sa_handler:ptr sa_flags:u64|sa sa_restorer:ptr sa_mask:sigset", size=32)
 layout("stack_t", "ss_sp:ptr ss_flags:s32|sigaltstack ss_size:u64", size=24)
 layout("siginfo", "si_signo:signo si_errno:s32 si_code:s32 _pad:s32 _fields:u64[14]", size=128)
-layout("waitid_info", "si_signo:signo si_errno:s32 si_code:s32=cld _pad:s32 si_pid:pid si_uid:uid si_status:s32", size=28)
-layout("sigevent", "sigev_value:x64 sigev_signo:signo sigev_notify:s32=sigev sigev_tid:pid _pad:s32[11]", size=64)
+layout("waitid_info",
+"si_signo:signo si_errno:s32 si_code:s32=cld _pad:s32 si_pid:pid si_uid:uid si_status:s32", size=28)
+layout("sigevent", "sigev_value:x64 sigev_signo:signo sigev_notify:s32=sigev sigev_tid:pid _pad:s32[11]",
+size=64)
 layout("sigset_arg", "ss:ptr ss_len:u64", size=16)
 
 # sockets
 layout(
     "msghdr",
-    "msg_name:ptr msg_namelen:u32 msg_iov:ptr msg_iovlen:u64 msg_control:ptr msg_controllen:u64 msg_flags:s32|msg",
+    "msg_name:ptr msg_namelen:u32 msg_iov:ptr msg_iovlen:u64 msg_control:ptr msg_controllen:u64 "
+    "msg_flags:s32|msg",
     size=56,
 )
 layout("mmsghdr", "msg_hdr:msghdr msg_len:u32", size=64)
@@ -223,40 +241,53 @@ layout("linger", "l_onoff:s32 l_linger:s32", size=8)
 layout("ucred", "pid:pid uid:uid gid:uid", size=12)
 
 # ipc
-layout("ipc_perm", "key:x32 uid:uid gid:uid cuid:uid cgid:uid mode:u32 seq:u16 _pad2:u16 _unused1:u64 _unused2:u64", size=48)
-layout("shmid_ds", "shm_perm:ipc_perm shm_segsz:u64 shm_atime:sec shm_dtime:sec shm_ctime:sec shm_cpid:pid shm_lpid:pid "
+layout("ipc_perm",
+"key:x32 uid:uid gid:uid cuid:uid cgid:uid mode:u32 seq:u16 _pad2:u16 _unused1:u64 _unused2:u64", size=48)
+layout("shmid_ds",
+"shm_perm:ipc_perm shm_segsz:u64 shm_atime:sec shm_dtime:sec shm_ctime:sec shm_cpid:pid shm_lpid:pid "
        "shm_nattch:u64 _unused4:u64 _unused5:u64", size=112)  # fmt: skip
-layout("semid_ds", "sem_perm:ipc_perm sem_otime:sec _u2:u64 sem_ctime:sec _u3:u64 sem_nsems:u64 _u4:u64 _u5:u64", size=104)
-layout("msqid_ds", "msg_perm:ipc_perm msg_stime:sec msg_rtime:sec msg_ctime:sec msg_cbytes:u64 msg_qnum:u64 msg_qbytes:u64 "
+layout("semid_ds",
+"sem_perm:ipc_perm sem_otime:sec _u2:u64 sem_ctime:sec _u3:u64 sem_nsems:u64 _u4:u64 _u5:u64", size=104)
+layout("msqid_ds",
+"msg_perm:ipc_perm msg_stime:sec msg_rtime:sec msg_ctime:sec msg_cbytes:u64 msg_qnum:u64 msg_qbytes:u64 "
        "msg_lspid:pid msg_lrpid:pid _u4:u64 _u5:u64", size=120)  # fmt: skip
 layout("sembuf", "sem_num:u16 sem_op:s16 sem_flg:s16|semop", size=6)
 layout("seminfo", "values:s32[10]", size=40)
 layout("shminfo", "shmmax:u64 shmmin:u64 shmmni:u64 shmseg:u64 shmall:u64 _unused:u64[4]", size=72)
-layout("shm_info", "used_ids:s32 shm_tot:u64 shm_rss:u64 shm_swp:u64 swap_attempts:u64 swap_successes:u64", size=48)
+layout("shm_info", "used_ids:s32 shm_tot:u64 shm_rss:u64 shm_swp:u64 swap_attempts:u64 swap_successes:u64",
+size=48)
 layout("msginfo", "values:s32[7] msgseg:u16", size=32)
 layout("mq_attr", "mq_flags:s64|open mq_maxmsg:s64 mq_msgsize:s64 mq_curmsgs:s64 _reserved:s64[4]", size=64)
 
 # terminals
-layout("termios", "c_iflag:u32|iflag c_oflag:u32|oflag c_cflag:u32|cflag c_lflag:u32|lflag c_line:u8 c_cc:x8[19]", size=36)
-layout("termios2", "c_iflag:u32|iflag c_oflag:u32|oflag c_cflag:u32|cflag c_lflag:u32|lflag c_line:u8 c_cc:x8[19] "
+layout("termios",
+"c_iflag:u32|iflag c_oflag:u32|oflag c_cflag:u32|cflag c_lflag:u32|lflag c_line:u8 c_cc:x8[19]", size=36)
+layout("termios2",
+"c_iflag:u32|iflag c_oflag:u32|oflag c_cflag:u32|cflag c_lflag:u32|lflag c_line:u8 c_cc:x8[19] "
        "c_ispeed:u32 c_ospeed:u32", size=44)  # fmt: skip
-layout("termio", "c_iflag:u16|iflag c_oflag:u16|oflag c_cflag:u16|cflag c_lflag:u16|lflag c_line:u8 c_cc:x8[8]", size=18)
+layout("termio",
+"c_iflag:u16|iflag c_oflag:u16|oflag c_cflag:u16|cflag c_lflag:u16|lflag c_line:u8 c_cc:x8[8]", size=18)
 layout("winsize", "ws_row:u16 ws_col:u16 ws_xpixel:u16 ws_ypixel:u16", size=8)
 
 # devices and file systems behind ioctl
 layout("ifreq", "ifr_name:char[16] ifr_data:x64[3]", size=40)
 layout("ifconf", "ifc_len:s32 ifc_buf:ptr", size=16)
-layout("fsxattr", "fsx_xflags:x32 fsx_extsize:u32 fsx_nextents:u32 fsx_projid:u32 fsx_cowextsize:u32 _pad:u8[8]", size=28)
+layout("fsxattr",
+"fsx_xflags:x32 fsx_extsize:u32 fsx_nextents:u32 fsx_projid:u32 fsx_cowextsize:u32 _pad:u8[8]", size=28)
 layout("file_clone_range", "src_fd:s64 src_offset:u64 src_length:u64 dest_offset:u64", size=32)
-layout("file_dedupe_range", "src_offset:u64 src_length:u64 dest_count:u16 _reserved1:u16 _reserved2:u32", size=24)
-layout("fiemap", "fm_start:u64 fm_length:u64 fm_flags:x32 fm_mapped_extents:u32 fm_extent_count:u32 _reserved:u32", size=32)
-layout("rtc_time", "tm_sec:s32 tm_min:s32 tm_hour:s32 tm_mday:s32 tm_mon:s32 tm_year:s32 tm_wday:s32 tm_yday:s32 tm_isdst:s32",
+layout("file_dedupe_range", "src_offset:u64 src_length:u64 dest_count:u16 _reserved1:u16 _reserved2:u32",
+size=24)
+layout("fiemap",
+"fm_start:u64 fm_length:u64 fm_flags:x32 fm_mapped_extents:u32 fm_extent_count:u32 _reserved:u32", size=32)
+layout("rtc_time",
+"tm_sec:s32 tm_min:s32 tm_hour:s32 tm_mday:s32 tm_mon:s32 tm_year:s32 tm_wday:s32 tm_yday:s32 tm_isdst:s32",
        size=36)  # fmt: skip
 layout("hd_geometry", "heads:u8 sectors:u8 cylinders:u16 start:u64", size=16)
 layout("vt_stat", "v_active:u16 v_signal:u16 v_state:u16", size=6)
 layout("vt_mode", "mode:u8 waitv:u8 relsig:s16 acqsig:s16 frsig:s16", size=8)
 opaque(
-    serial_struct=72, serial_rs485=32, hd_driveid=512, loop_info=168, loop_info64=232, loop_config=304, arpreq=68,
+    serial_struct=72, serial_rs485=32, hd_driveid=512, loop_info=168, loop_info64=232, loop_config=304,
+    arpreq=68,
     rtentry=120, iwreq=32, sg_io_hdr=88, drm_version=64, drm_unique=16, verity_digest=4, fscrypt_policy=12,
     fscrypt_policy_ex=8, fscrypt_salt=16, fstrim_range=24, file_handle_max=136, name_128=128, name_256=256,
     page_region_args=96, iovec_header=8,

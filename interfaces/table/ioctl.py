@@ -8,8 +8,27 @@ read and written. Some well-encoded ones are listed for their names.
 from __future__ import annotations
 
 from interfaces.declare import (
-    MAY, NEWFD, RESTART, WAIT, Call, Pending, Selector, Special, call, case, counted, fd, hexadecimal, in_string,
-    in_struct, inout_struct, num, out_struct, pid, ptr, special, unsigned, value, via,
+    MAY,
+    RESTART,
+    WAIT,
+    Call,
+    Pending,
+    Selector,
+    Special,
+    call,
+    case,
+    counted,
+    fd,
+    hexadecimal,
+    in_string,
+    in_struct,
+    inout_struct,
+    num,
+    out_struct,
+    ptr,
+    special,
+    value,
+    via,
 )  # fmt: skip
 from interfaces.model import Arg
 
@@ -117,15 +136,18 @@ TERMINAL = [
 ]
 
 _INTERFACE = {
-    0x8910: "SIOCGIFNAME", 0x8911: "SIOCSIFLINK", 0x8913: "SIOCGIFFLAGS", 0x8914: "SIOCSIFFLAGS", 0x8915: "SIOCGIFADDR",
+    0x8910: "SIOCGIFNAME", 0x8911: "SIOCSIFLINK", 0x8913: "SIOCGIFFLAGS", 0x8914: "SIOCSIFFLAGS",
+    0x8915: "SIOCGIFADDR",
     0x8916: "SIOCSIFADDR", 0x8917: "SIOCGIFDSTADDR", 0x8918: "SIOCSIFDSTADDR", 0x8919: "SIOCGIFBRDADDR",
     0x891A: "SIOCSIFBRDADDR", 0x891B: "SIOCGIFNETMASK", 0x891C: "SIOCSIFNETMASK", 0x891D: "SIOCGIFMETRIC",
-    0x891E: "SIOCSIFMETRIC", 0x891F: "SIOCGIFMEM", 0x8920: "SIOCSIFMEM", 0x8921: "SIOCGIFMTU", 0x8922: "SIOCSIFMTU",
+    0x891E: "SIOCSIFMETRIC", 0x891F: "SIOCGIFMEM", 0x8920: "SIOCSIFMEM", 0x8921: "SIOCGIFMTU",
+    0x8922: "SIOCSIFMTU",
     0x8923: "SIOCSIFNAME", 0x8924: "SIOCSIFHWADDR", 0x8925: "SIOCGIFENCAP", 0x8926: "SIOCSIFENCAP",
     0x8927: "SIOCGIFHWADDR", 0x8929: "SIOCGIFSLAVE", 0x8930: "SIOCSIFSLAVE", 0x8931: "SIOCADDMULTI",
     0x8932: "SIOCDELMULTI", 0x8933: "SIOCGIFINDEX", 0x8934: "SIOCSIFPFLAGS", 0x8935: "SIOCGIFPFLAGS",
     0x8936: "SIOCDIFADDR", 0x8937: "SIOCSIFHWBROADCAST", 0x8942: "SIOCGIFTXQLEN", 0x8943: "SIOCSIFTXQLEN",
-    0x8947: "SIOCGMIIPHY", 0x8948: "SIOCGMIIREG", 0x8949: "SIOCSMIIREG", 0x8970: "SIOCGIFMAP", 0x8971: "SIOCSIFMAP",
+    0x8947: "SIOCGMIIPHY", 0x8948: "SIOCGMIIREG", 0x8949: "SIOCSMIIREG", 0x8970: "SIOCGIFMAP",
+    0x8971: "SIOCSIFMAP",
 }  # fmt: skip
 
 SOCKET = [both(request, name, "ifreq") for request, name in _INTERFACE.items()] + [
@@ -230,7 +252,8 @@ FILESYSTEM = [
     case(0xC0185879, "FITRIM", inout_struct("argp", "fstrim_range"), block=MAY),
     case(0x40049409, "FICLONE", fd("src_fd"), block=MAY),
     case(0x4020940D, "FICLONERANGE", in_struct("argp", "file_clone_range"), block=MAY),
-    case(0xC0189436, "FIDEDUPERANGE", counted("argp", "file_dedupe_range", header=24, each=32, at=16, width=2),
+    case(0xC0189436, "FIDEDUPERANGE", counted("argp", "file_dedupe_range", header=24, each=32, at=16,
+         width=2),
          block=MAY),
     case(0xC020660B, "FS_IOC_FIEMAP", counted("argp", "fiemap", header=32, each=56, at=24, width=4)),
     get(0x80086601, "FS_IOC_GETFLAGS", "x32"),
@@ -241,7 +264,8 @@ FILESYSTEM = [
     put(0x401C5820, "FS_IOC_FSSETXATTR", "fsxattr"),
     get(0x81009431, "FS_IOC_GETFSLABEL", "name_256"),
     put(0x41009432, "FS_IOC_SETFSLABEL", "name_256"),
-    case(0xC0046686, "FS_IOC_MEASURE_VERITY", counted("argp", "verity_digest", header=4, each=1, at=2, width=2)),
+    case(0xC0046686, "FS_IOC_MEASURE_VERITY", counted("argp", "verity_digest", header=4, each=1, at=2,
+         width=2)),
     get(0x400C6615, "FS_IOC_GET_ENCRYPTION_POLICY", "fscrypt_policy"),
     get(0x40106614, "FS_IOC_GET_ENCRYPTION_PWSALT", "fscrypt_salt"),
     case(0xC0096616, "FS_IOC_GET_ENCRYPTION_POLICY_EX",
@@ -251,7 +275,8 @@ FILESYSTEM = [
     plain(0xB703, "NS_GET_NSTYPE"),
     get(0xB704, "NS_GET_OWNER_UID", "uid"),
     *(plain(0xFF00 + n, f"PIDFD_GET_{name}_NAMESPACE")
-      for n, name in enumerate(("CGROUP", "IPC", "MNT", "NET", "PID", "PID_FOR_CHILDREN", "TIME", "TIME_FOR_CHILDREN",
+      for n, name in enumerate(("CGROUP", "IPC", "MNT", "NET", "PID", "PID_FOR_CHILDREN", "TIME",
+      "TIME_FOR_CHILDREN",
                                 "USER", "UTS"), 1)),
 ]  # fmt: skip
 
@@ -266,7 +291,8 @@ DEVICE = [
     get(0x80082407, "PERF_EVENT_IOC_ID", "u64"),
     plain(0x40042408, "PERF_EVENT_IOC_SET_BPF", fd("arg")),
     plain(0x40042409, "PERF_EVENT_IOC_PAUSE_OUTPUT"),
-    case(0xC008240A, "PERF_EVENT_IOC_QUERY_BPF", counted("argp", "iovec_header", header=8, each=4, at=0, width=4)),
+    case(0xC008240A, "PERF_EVENT_IOC_QUERY_BPF", counted("argp", "iovec_header", header=8, each=4, at=0,
+         width=4)),
     get(0x80247009, "RTC_RD_TIME", "rtc_time"),
     plain(0x7001, "RTC_AIE_ON"),
     plain(0x7002, "RTC_AIE_OFF"),
@@ -279,7 +305,8 @@ DEVICE = [
     plain(0x40044591, "EVIOCREVOKE"),
     plain(0x40044581, "EVIOCRMFF"),
     *(plain(0x40045500 + n, f"UI_SET_{name}")
-      for n, name in zip(range(100, 111), ("EVBIT", "KEYBIT", "RELBIT", "ABSBIT", "MSCBIT", "LEDBIT", "SNDBIT", "FFBIT",
+      for n, name in zip(range(100, 111), ("EVBIT", "KEYBIT", "RELBIT", "ABSBIT", "MSCBIT", "LEDBIT",
+      "SNDBIT", "FFBIT",
                                            "PHYS", "SWBIT", "PROPBIT"), strict=True)
       if name != "PHYS"),
     plain(0x5501, "UI_DEV_CREATE"),
@@ -288,9 +315,11 @@ DEVICE = [
     get(0x0705, "I2C_FUNCS", "u64"),
     plain(0x0706, "I2C_SLAVE_FORCE"),
     case(0xC0406400, "DRM_IOCTL_VERSION",
-         via(via(via(inout_struct("argp", "drm_version"), pointer=24, at=16, width=8), pointer=40, at=32, width=8),
+         via(via(via(inout_struct("argp", "drm_version"), pointer=24, at=16, width=8), pointer=40, at=32,
+         width=8),
              pointer=56, at=48, width=8)),
-    case(0xC0106401, "DRM_IOCTL_GET_UNIQUE", via(inout_struct("argp", "drm_unique"), pointer=8, at=0, width=8)),
+    case(0xC0106401, "DRM_IOCTL_GET_UNIQUE", via(inout_struct("argp", "drm_unique"), pointer=8, at=0,
+         width=8)),
     plain(0x641E, "DRM_IOCTL_SET_MASTER"),
     plain(0x641F, "DRM_IOCTL_DROP_MASTER"),
     plain(0x4140, "SNDRV_PCM_IOCTL_PREPARE"),
@@ -306,6 +335,6 @@ DEVICE = [
 
 CALLS: list[Call] = [
     call(16, "ioctl", fd(), value("request", "ioctl"), ptr("argp"), family=FAMILY, waits_on="fd",
-         flags=RESTART | NEWFD, selector=Selector(1), case_from=2,
+         flags=RESTART, selector=Selector(1), case_from=2,
          cases=TERMINAL + SOCKET + BLOCK + FILESYSTEM + DEVICE),
 ]  # fmt: skip

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from interfaces.declare import (
-    REDO, REFUSE, case, enum, fd, flags, hexadecimal, in_string, in_struct, num, out_buf, out_struct, pid, ptr, size, value,
+    REDO,
+    REFUSE,
+    case,
+    enum,
+    hexadecimal,
+    in_string,
+    in_struct,
+    num,
+    out_buf,
+    out_struct,
+    pid,
+    ptr,
+    size,
+    value,
 )  # fmt: skip
 from interfaces.model import Arg, Op, Spec
 
@@ -65,7 +78,8 @@ PRCTL = [
     case(56, "PR_GET_TAGGED_ADDR_CTRL"),
     case(57, "PR_SET_IO_FLUSHER", num("set")),
     case(58, "PR_GET_IO_FLUSHER"),
-    case(59, "PR_SET_SYSCALL_USER_DISPATCH", num("mode"), ptr("offset"), size("len"), ptr("selector"), treat=REDO),
+    case(59, "PR_SET_SYSCALL_USER_DISPATCH", num("mode"), ptr("offset"), size("len"), ptr("selector"),
+         treat=REDO),
     case(60, "PR_PAC_SET_ENABLED_KEYS", _WORD),
     case(61, "PR_PAC_GET_ENABLED_KEYS"),
     case(62, "PR_SCHED_CORE", num("op"), pid(), num("type"), out_struct("cookie", "u64")),

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from interfaces.declare import (
-    ALWAYS, NEWFD, WAIT, Call, call, enum, fd, flags, in_struct, inout_struct, num, out_struct, unsigned, value,
+    ALWAYS,
+    NEWFD,
+    WAIT,
+    Call,
+    call,
+    enum,
+    fd,
+    flags,
+    in_struct,
+    inout_struct,
+    num,
+    out_struct,
+    unsigned,
+    value,
 )  # fmt: skip
 from interfaces.model import Arg
 
@@ -25,7 +38,8 @@ CALLS: list[Call] = [
     call(159, "adjtimex", inout_struct("buf", "timex"), family=FAMILY),
     call(164, "settimeofday", in_struct("tv", "timeval"), in_struct("tz", "timezone"), family=FAMILY),
     call(201, "time", out_struct("tloc", "sec", ALWAYS), family=FAMILY, returns="sec"),
-    call(222, "timer_create", _clock(), in_struct("sevp", "sigevent"), inout_struct("timerid", "s32"), family=FAMILY),
+    call(222, "timer_create", _clock(), in_struct("sevp", "sigevent"), inout_struct("timerid", "s32"),
+         family=FAMILY),
     call(223, "timer_settime", num("timerid"), flags("flags", "timer"), in_struct("new_value", "itimerspec"),
          out_struct("old_value", "itimerspec"), family=FAMILY),
     call(224, "timer_gettime", num("timerid"), out_struct("curr_value", "itimerspec"), family=FAMILY),
