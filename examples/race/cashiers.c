@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OPENING_BALANCE = 100, CUSTOMERS = 4, LONGEST_PAUSE_US = 40000 };
+enum { OPENING_BALANCE = 100, CUSTOMERS = 4, LONGEST_PAUSE_US = 8000 };
 
 static int account, audit;
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -130,7 +132,7 @@ def command(
     The program and all processes it starts are recorded; its terminal, its signals and its exit status stay
     its own.
     """
-    from recorder import RecordOptions
+    from recorder import RecordOptions, record
 
     options = RecordOptions(
         command=list(program),
@@ -142,46 +144,57 @@ def command(
         one_domain=one_domain,
         chaos=chaos,
     )
-    result = record_once(options) if repeat is None else record_until_failure(options, repeat)
+    result = record(options) if repeat is None else record_until_failure(options, repeat)
     if not quiet:
         say(summary(result))
     return end_like(result.status, result.signal)
 
 
-def record_once(options: RecordOptions) -> RecordResult:
-    """One recording, with what the recorder could not do reported on stderr."""
-    from recorder import record
-
-    return record(options)
-
-
 def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
     """Record until the program fails, at most `most` times; delete the trace of every run that did not.
 
-    The traces of the runs are made under a passing name beside the wanted one, so that the place that is
-    asked for is only ever taken by the run that failed.
+    The runs are recorded in a passing folder beside the wanted trace, whose name is taken only by the run
+    that failed.
     """
-    import dataclasses
-
-    from tracefile.paths import next_trace_path
+    from recorder import record
+    from tracefile import TraceExistsError, TraceWriteError, next_trace_path
 
     wanted = options.trace if options.trace is not None else next_trace_path(Path())
-    folder = wanted.parent
-    with tempfile.TemporaryDirectory(prefix=".rr-py-", dir=folder) as passing:
+    if os.path.lexists(wanted):
+        raise TraceExistsError(str(wanted))
+    try:
+        passing = tempfile.TemporaryDirectory(prefix=".rr-py-", dir=wanted.parent)
+    except OSError as why:
+        raise TraceWriteError(str(wanted), why.errno or errno.EIO) from why
+    with passing as folder:
         for run in range(1, most + 1):
-            attempt = Path(passing) / f"run-{run}.bin"
-            result = record_once(dataclasses.replace(options, trace=attempt, quiet=True))
-            if result.signal is not None or result.status:
-                os.link(attempt, wanted)
-                if not options.quiet:
-                    say(f"run {run} of at most {most} failed")
-                return dataclasses.replace(result, trace=wanted)
-            attempt.unlink()
+            attempt = Path(folder) / f"run-{run}.bin"
+            result = record(dataclasses.replace(options, trace=attempt))
+            if result.signal is None and not result.status:
+                attempt.unlink()
+                continue
+            place(attempt, wanted)
+            if not options.quiet:
+                say(f"run {run} of at most {most} failed")
+            return dataclasses.replace(result, trace=wanted)
     raise RepeatError(
         f"{options.command[0]} did not fail in {most} runs",
         "give it more runs with --repeat-until-fail=MAX, or --chaos to shake its schedule",
         ExitStatus.OK,
     )
+
+
+def place(made: Path, wanted: Path) -> None:
+    """Give a finished trace its name and never take a file's place, without hard links too."""
+    from tracefile import TraceExistsError
+
+    try:
+        os.link(made, wanted)
+    except FileExistsError as why:
+        raise TraceExistsError(str(wanted)) from why
+    except OSError:
+        os.close(os.open(wanted, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.replace(made, wanted)
 
 
 def summary(result: RecordResult) -> str:
