@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ from interfaces.abi import EVENT_DTYPE, Region, parse_regions
 EventArray = npt.NDArray[np.void]
 
 
-@dataclass(frozen=True, slots=True)
+_EVENT = struct.Struct("<IBBHQ6QqQQII")
+
+
+@dataclass(slots=True)
 class EventView:
     """One event. `number` counts from 0 in its domain; times are CLOCK_MONOTONIC nanoseconds."""
 
@@ -99,29 +102,21 @@ class Chunk:
 
     def view(self, i: int) -> EventView:
         """The chunk's event `i` as a plain object."""
-        return self._view(self.first_event + i, self.events[i].tolist())
+        return next(self.views(i, i + 1))
 
     def views(self, start: int = 0, stop: int | None = None) -> Iterator[EventView]:
         """The chunk's events [start, stop) as plain objects, counted from 0 within the chunk."""
-        for number, fields in enumerate(self.events[start:stop].tolist(), self.first_event + start):
-            yield self._view(number, fields)
-
-    def _view(self, number: int, fields: tuple[Any, ...]) -> EventView:
-        task, kind, flags, nr, ip, args, result, time_in, time_out, offset, size = fields
-        return EventView(
-            self.domain,
-            number,
-            task,
-            kind,
-            flags,
-            nr,
-            ip,
-            tuple(int(arg) for arg in args),
-            result,
-            time_in,
-            time_out,
-            self._cut(number, offset, size),
-        )
+        number = self.first_event + start
+        for fields in _EVENT.iter_unpack(self.events[start:stop].tobytes()):
+            task, kind, flags, nr, ip = fields[:5]
+            result, begin, end, offset, size = fields[11:]
+            payload = self._cut(number, offset, size) if size else b""
+            # fmt: off
+            yield EventView(
+                self.domain, number, task, kind, flags, nr, ip, fields[5:11], result, begin, end, payload
+            )
+            # fmt: on
+            number += 1
 
     def _cut(self, number: int, offset: int, size: int) -> bytes:
         if size == 0:

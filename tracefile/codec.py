@@ -24,25 +24,40 @@ class CodecError(ValueError):
     """Stored bytes do not decode to what the chunk header promises."""
 
 
-def shuffle_events(events: bytes) -> bytes:
-    """Turn whole events into 12 columns of 64-bit differences to the previous event, each as 8 byte planes.
+class EventShuffler:
+    """Turns whole events into 12 columns of 64-bit differences to the previous event, each as 8 byte planes.
 
     Plane p of column c holds byte p of word c of every event, so that bytes that seldom change lie together.
+    Keeps its arrays from one call to the next: fresh ones cost more in page faults than the work itself.
     """
-    count = len(events) // EVENT_SIZE
-    columns = np.ascontiguousarray(np.frombuffer(events, "<u8").reshape(count, _WORDS).T)
-    delta = columns.copy()
-    delta[:, 1:] -= columns[:, :-1]
-    octets = delta.view(np.uint8).reshape(_WORDS, count, 8)
-    planes = np.zeros((_WORDS, 8, count), np.uint8)
-    planes[:, :, 0] = octets[:, 0, :]
-    for column in np.flatnonzero(np.any(delta[:, 1:], axis=1)):
-        planes[column] = octets[column].T
-    return planes.tobytes()
+
+    def __init__(self) -> None:
+        self._size(0)
+
+    def _size(self, count: int) -> None:
+        self._columns = np.empty((_WORDS, count), "<u8")
+        self._delta = np.empty((_WORDS, count), "<u8")
+        self._planes = np.empty((_WORDS, 8, count), np.uint8)
+
+    def shuffle(self, events: bytes) -> memoryview:
+        """The byte planes of at least one event; valid until the next call."""
+        count = len(events) // EVENT_SIZE
+        if count != self._columns.shape[1]:
+            self._size(count)
+        columns, delta, planes = self._columns, self._delta, self._planes
+        columns[:] = np.frombuffer(events, "<u8").reshape(count, _WORDS).T
+        delta[:, 0] = columns[:, 0]
+        np.subtract(columns[:, 1:], columns[:, :-1], out=delta[:, 1:])
+        octets = delta.view(np.uint8).reshape(_WORDS, count, 8)
+        planes.fill(0)
+        planes[:, :, 0] = octets[:, 0, :]
+        for column in np.flatnonzero(np.any(delta[:, 1:], axis=1)):
+            planes[column] = octets[column].T
+        return planes.reshape(-1).data
 
 
 def unshuffle_events(planes: bytes) -> bytes:
-    """The inverse of `shuffle_events`."""
+    """The inverse of `EventShuffler.shuffle`."""
     count = len(planes) // EVENT_SIZE
     shaped = np.frombuffer(planes, np.uint8).reshape(_WORDS, 8, count)
     events = np.empty((count, _WORDS), "<u8")
@@ -61,6 +76,7 @@ class Compressor:
 
     def __init__(self, level: int = LEVEL) -> None:
         self._zstd = zstandard.ZstdCompressor(level=level, write_checksum=False, write_content_size=True)
+        self._shuffler = EventShuffler()
 
     def section(self, raw: bytes) -> tuple[Codec, bytes]:
         """Codec and stored bytes; kept as it is where compression does not pay."""
@@ -71,7 +87,7 @@ class Compressor:
 
     def events(self, raw: bytes) -> tuple[Codec, bytes]:
         """Codec and stored bytes of a whole number of events."""
-        stored = self._zstd.compress(shuffle_events(raw))
+        stored = self._zstd.compress(self._shuffler.shuffle(raw))
         return (Codec.ZSTD_EVENTS, stored) if len(stored) < len(raw) else (Codec.RAW, raw)
 
 

@@ -21,8 +21,13 @@ class DomainStop:
     why: str
 
     def __str__(self) -> str:
-        process = f"process {self.pid}, {self.comm or '?'}"
-        return f"domain {self.domain} ({process}) after {self.events} events: {self.why}"
+        return f"{self.place}: {self.why}"
+
+    @property
+    def place(self) -> str:
+        """Which domain, and after how many events, in words without control characters."""
+        comm = "".join(mark if mark.isprintable() else "?" for mark in self.comm) or "?"
+        return f"domain {self.domain} (process {self.pid}, {comm}) stops after {self.events} events"
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -18,7 +19,8 @@ ELEMENTS_MAX = 1_000_000
 U64 = (1 << 64) - 1
 
 _T = TypeVar("_T")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
+"""A string, or all that follows a quote that nothing closes: so that matching stays linear."""
 _NOT_BRACKET = re.compile(rb"[^][{}]+")
 
 
@@ -27,12 +29,22 @@ class FieldError(ValueError):
 
 
 def dump_json(document: Mapping[str, Any]) -> bytes:
-    """Compact ASCII; text with undecodable bytes (surrogate escapes) survives the round trip."""
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+    """Compact ASCII; text with undecodable bytes (surrogate escapes) survives the round trip.
+
+    Raises FieldError for what JSON cannot say.
+    """
+    try:
+        return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FieldError(f"no JSON document ({error})") from None
 
 
 def load_json(data: bytes) -> dict[str, Json]:
     """Parse one JSON object; FieldError when it is none, or breaks the limits above."""
+    try:
+        text = data.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise FieldError(f"no JSON document ({error})") from None
     skeleton = _STRING.sub(b"", data)
     if sum(skeleton.count(mark) for mark in (b",", b"[", b"{")) > ELEMENTS_MAX:
         raise FieldError(f"a document of more than {ELEMENTS_MAX} elements")
@@ -42,7 +54,7 @@ def load_json(data: bytes) -> dict[str, Json]:
         if depth > DEPTH_MAX:
             raise FieldError(f"a document nested deeper than {DEPTH_MAX}")
     try:
-        document = json.loads(data, parse_constant=_no_constant)
+        document = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise FieldError(f"no JSON document ({error})") from None
     if not isinstance(document, dict):
@@ -167,5 +179,4 @@ class Fields:
 
 
 def _short(value: Json) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return reprlib.repr(value)

@@ -56,7 +56,7 @@ class Codec(IntEnum):
     RAW = 0
     ZSTD = 1
     ZSTD_EVENTS = 2
-    """zstd over events turned into byte planes of column differences (see `codec.shuffle_events`)."""
+    """zstd over events turned into byte planes of column differences (see `codec.EventShuffler`)."""
 
 
 class ChunkFlag(IntFlag):

@@ -9,7 +9,6 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from interfaces.errors import ExitStatus
 from tracefile.blobs import new_digest
 from tracefile.errors import FileChangedError
 from tracefile.layout import BLOB_PIECE, ChunkType
@@ -66,7 +65,7 @@ def _copy(reader: TraceReader, writer: TraceWriter, progress: Callable[[FileEntr
         if entry.kind == "system":
             if progress is not None:
                 progress(entry)
-            entry = _store(writer, entry)
+            entry = _store(reader, writer, entry)
             files += 1
             file_bytes += entry.size
         writer.add_file(entry)
@@ -74,7 +73,7 @@ def _copy(reader: TraceReader, writer: TraceWriter, progress: Callable[[FileEntr
     return Packed(files, file_bytes, writer.bytes_written)
 
 
-def _store(writer: TraceWriter, entry: FileEntry) -> FileEntry:
+def _store(reader: TraceReader, writer: TraceWriter, entry: FileEntry) -> FileEntry:
     """Store the whole file, read twice: to check and name its content, and to copy it."""
     try:
         descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -89,7 +88,8 @@ def _store(writer: TraceWriter, entry: FileEntry) -> FileEntry:
                 found.update(piece)
                 yield piece
 
-        if writer.add_blob(digest, pieces()) and found.hexdigest() != digest:
+        stored = not reader.has_blob(digest) and writer.add_blob(digest, pieces())
+        if stored and found.hexdigest() != digest:
             raise _changed(entry, "changes while it is read")
     except OSError as error:
         raise _changed(entry, f"cannot be read: {error.strerror}") from error
@@ -134,5 +134,4 @@ def _changed(entry: FileEntry, what: str) -> FileChangedError:
     return FileChangedError(
         f"{entry.path} {what}",
         "Put back the file as it was when the trace was recorded, or record again and pack at once.",
-        ExitStatus.TOOL_FAILED,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
 from pathlib import Path
 
-from interfaces.errors import ExitStatus
 from tracefile.errors import TraceMissingError
 from tracefile.layout import FILE_MAGIC
 
@@ -32,26 +32,24 @@ def newest_trace(folder: str | os.PathLike[str]) -> Path:
 
     Only files named as above that begin like a trace count. Raises TraceMissingError.
     """
-    found: list[tuple[int, int, Path]] = []
+    candidates: list[tuple[int, int, str]] = []
     try:
-        entries = list(os.scandir(folder))
+        for entry in os.scandir(folder):
+            match = _NAME.fullmatch(entry.name)
+            if match:
+                with contextlib.suppress(FileNotFoundError):
+                    candidates.append((entry.stat().st_mtime_ns, int(match[1] or 1), entry.path))
     except OSError as error:
         raise TraceMissingError(
-            f"{folder}: cannot look for traces: {error.strerror}",
-            "Name the trace to use.",
-            ExitStatus.TOOL_FAILED,
+            f"{os.fspath(folder)}: cannot look for traces: {error.strerror}", "Name the trace to use."
         ) from error
-    for entry in entries:
-        match = _NAME.fullmatch(entry.name)
-        if match and _begins_like_a_trace(entry.path):
-            found.append((entry.stat().st_mtime_ns, int(match[1] or 1), Path(entry.path)))
-    if not found:
-        raise TraceMissingError(
-            f"no trace in {os.fspath(folder)!r}",
-            "Record one with `rr-py record PROGRAM`, or name the trace to use.",
-            ExitStatus.TOOL_FAILED,
-        )
-    return max(found)[2]
+    for _, _, path in sorted(candidates, reverse=True):
+        if _begins_like_a_trace(path):
+            return Path(path)
+    raise TraceMissingError(
+        f"no trace in {os.fspath(folder)!r}",
+        "Record one with `rr-py record PROGRAM`, or name the trace to use.",
+    )
 
 
 def _begins_like_a_trace(path: str) -> bool:

@@ -157,11 +157,7 @@ class TraceReader:
         why = self._why_incomplete() if not self.complete else "recording is complete, but not every process"
         if not stops:
             return f"{why}."
-        shown = "; ".join(
-            f"domain {stop.domain} (process {stop.pid}, {stop.comm or '?'}) stops after {stop.events} events"
-            + ("" if stop.why == why else f": {stop.why}")
-            for stop in stops[:4]
-        )
+        shown = "; ".join(stop.place if stop.why == why else str(stop) for stop in stops[:4])
         more = f"; and {len(stops) - 4} more domains" if len(stops) > 4 else ""
         return f"{why}; {shown}{more}."
 
@@ -293,7 +289,9 @@ class TraceReader:
         if self.live:
             return "it is still being recorded"
         if self.truncated:
-            return f"the recorder was killed; the last {self.truncated} bytes are an unfinished chunk and left out"
+            return (
+                f"the recorder was killed; the last {self.truncated} bytes, an unfinished chunk, are left out"
+            )
         return "the recorder was killed or did not finish the trace"
 
     def _load(self, info: DomainInfo, position: int) -> Chunk:
@@ -413,11 +411,9 @@ class TraceReader:
             wrong = np.flatnonzero(firsts != expected)
             usable = int(wrong[0]) if len(wrong) else len(group)
             if len(wrong):
-                info.cut = TraceFormatError(
-                    self.path,
-                    int(group["offset"][usable]),
-                    f"event {int(firsts[usable])} of domain {number} where event {int(expected[usable])} should be",
-                )
+                found, wanted = int(firsts[usable]), int(expected[usable])
+                what = f"event {found} of domain {number} where event {wanted} should be"
+                info.cut = TraceFormatError(self.path, int(group["offset"][usable]), what)
                 self._note(info.cut)
             if usable:
                 info.offsets.frombytes(group["offset"][:usable].astype("<u8").tobytes())

@@ -12,7 +12,7 @@ import os.path
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracefile.fields import U64, FieldError, Fields, Json, dump_json, load_json
+from tracefile.fields import U64, FieldError, Fields, dump_json, load_json
 
 PATH_MAX = 8192
 TEXT_MAX = 8192
@@ -265,7 +265,10 @@ def is_plain_path(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Something the user should know; `code` is one of the core's report codes (0: the recorder's own)."""
+    """Something the user should know; `code` is one of the core's report codes (0: the recorder's own).
+
+    `text` is written without what exceeds TEXT_MAX characters.
+    """
 
     time: int
     domain: int
@@ -276,7 +279,13 @@ class Report:
     def encode(self) -> bytes:
         """Section A."""
         return dump_json(
-            {"time": self.time, "domain": self.domain, "pid": self.pid, "code": self.code, "text": self.text}
+            {
+                "time": self.time,
+                "domain": self.domain,
+                "pid": self.pid,
+                "code": self.code,
+                "text": self.text[:TEXT_MAX],
+            }
         )
 
     @staticmethod
@@ -391,8 +400,3 @@ def _mapping_from(fields: Fields, parts: _Parts) -> BootMapping:
         if not mapping.start <= address <= mapping.end - len(content):
             raise FieldError(f"boot image: content at {address:#x} outside of its mapping")
     return mapping
-
-
-def object_fields(section_a: bytes) -> dict[str, Json]:
-    """META and FINAL: an object of any content."""
-    return load_json(section_a)

@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from interfaces.errors import ExitStatus
 from tracefile.codec import CodecError, decompress
 from tracefile.errors import TraceFormatError, TraceMissingError
 from tracefile.layout import (
+    CHUNK_MAGIC,
     EVENT_SIZE,
     FILE_HEADER,
     FILE_MAGIC,
@@ -46,13 +46,10 @@ class Source:
         try:
             self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         except OSError as error:
-            remedy = (
-                "Check the name."
-                if isinstance(error, FileNotFoundError)
-                else "Make the file readable for you."
-            )
+            missing = isinstance(error, FileNotFoundError)
             raise TraceMissingError(
-                f"{self.path}: cannot open the trace: {error.strerror}", remedy, ExitStatus.TOOL_FAILED
+                f"{self.path}: cannot open the trace: {error.strerror}",
+                "Check the name." if missing else "Make the file readable for you.",
             ) from error
         try:
             if not stat.S_ISREG(os.fstat(self.fd).st_mode):
@@ -173,7 +170,6 @@ class Walk:
     finished: bool = False
     damage: TraceFormatError | None = None
     from_index: bool = False
-    notes: list[str] = field(default_factory=list)
 
 
 def walk_headers(source: Source, offset: int, sequence: int) -> Walk:
@@ -185,27 +181,16 @@ def walk_headers(source: Source, offset: int, sequence: int) -> Walk:
     size = source.size()
     rows = bytearray()
     walk = Walk(np.empty(0, ROW_DTYPE), offset, sequence)
-    in_index = False
     while offset < size:
         data = source.read(offset, HEADER_SIZE)
-        if walk.finished and data[: TRAILER.size][:8] == TRAILER_MAGIC:
-            if offset + TRAILER.size < size:
-                walk.damage = TraceFormatError(
-                    source.path, offset + TRAILER.size, "bytes after the trace's end"
-                )
+        if walk.finished and not data.startswith(CHUNK_MAGIC[: len(data)]):
+            walk.truncated, walk.damage = _after_index(source, offset, data, size - offset)
             break
         if len(data) < HEADER_SIZE:
             walk.truncated = size - offset
             break
         header = unpack_header(data)
-        problem = header if isinstance(header, str) else ""
-        if not isinstance(header, str):
-            if header.sequence != sequence:
-                problem = f"chunk {header.sequence} where chunk {sequence} should be"
-            elif walk.finished and header.type != ChunkType.INDEX:
-                problem = "a chunk after the final record"
-            elif in_index and header.type != ChunkType.INDEX:
-                problem = "a chunk after the index"
+        problem = header if isinstance(header, str) else _misplaced(header, sequence, walk.finished)
         if isinstance(header, str) or problem:
             if not any(data) and _only_zeros(source, offset, size):
                 walk.truncated = size - offset
@@ -215,8 +200,7 @@ def walk_headers(source: Source, offset: int, sequence: int) -> Walk:
         if header.size > size - offset:
             walk.truncated = size - offset
             break
-        in_index = header.type == ChunkType.INDEX
-        if not in_index:
+        if header.type != ChunkType.INDEX:
             rows += data + offset.to_bytes(8, "little")
             walk.end = offset + header.size
             walk.sequence = sequence + 1
@@ -227,6 +211,29 @@ def walk_headers(source: Source, offset: int, sequence: int) -> Walk:
     if not walk.finished and walk.damage is None:
         _drop_torn_tail(source, walk, size)
     return walk
+
+
+def _misplaced(header: ChunkHeader, sequence: int, finished: bool) -> str:
+    """Why a sound chunk cannot stand here; empty when it can. An index follows a final record, nothing else
+    does."""
+    if header.sequence != sequence:
+        return f"chunk {header.sequence} where chunk {sequence} should be"
+    if finished and header.type != ChunkType.INDEX:
+        return "a chunk after the final record"
+    if not finished and header.type == ChunkType.INDEX:
+        return "an index before the final record"
+    return ""
+
+
+def _after_index(source: Source, offset: int, data: bytes, left: int) -> tuple[int, TraceFormatError | None]:
+    """What follows the index where no chunk begins: (bytes of a cut trailer, what is wrong)."""
+    if left < TRAILER.size and TRAILER_MAGIC.startswith(data[: len(TRAILER_MAGIC)]):
+        return left, None
+    if unpack_trailer(data[: TRAILER.size].ljust(TRAILER.size, b"\0")) is None:
+        return 0, TraceFormatError(source.path, offset, "the trailer is damaged")
+    if left > TRAILER.size:
+        return 0, TraceFormatError(source.path, offset + TRAILER.size, "bytes after the trace's end")
+    return 0, None
 
 
 def _drop_torn_tail(source: Source, walk: Walk, size: int) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tracefile.codec import LEVEL, Compressor
 from tracefile.errors import TraceExistsError, TraceWriteError
-from tracefile.fields import dump_json
+from tracefile.fields import dump_json, load_json
 from tracefile.layout import (
     BLOB_PIECE,
     EVENT_SIZE,
@@ -81,7 +81,6 @@ class TraceWriter:
     def __init__(self, path: Path, descriptor: int, level: int) -> None:
         self.path = path
         self._fd = descriptor
-        self._level = level
         self._end = 0
         self._sequence = 0
         self._rows = bytearray()
@@ -94,7 +93,8 @@ class TraceWriter:
         self._stopping = False
         self._closed = False
         self._copied_final = False
-        self._error: OSError | None = None
+        self._error: Exception | None = None
+        self._told = False
         self._worker: threading.Thread | None = None
         self._compressor = Compressor(level)
 
@@ -102,9 +102,10 @@ class TraceWriter:
     def create(cls, path: str | os.PathLike[str], meta: Mapping[str, Any], *, level: int = LEVEL) -> Self:
         """Create a trace that must not exist yet, mode 0600, and write `meta` (any JSON object) to it.
 
-        Raises TraceExistsError or TraceWriteError; in both cases no file of ours is left behind.
+        Raises TraceExistsError or TraceWriteError, and FieldError for a `meta` that no reader would accept;
+        no file of ours is left behind.
         """
-        return cls._create(path, _Job(ChunkType.META, dump_json(meta)), level)
+        return cls._create(path, _Job(ChunkType.META, _document(meta)), level)
 
     @classmethod
     def create_copy(cls, path: str | os.PathLike[str]) -> Self:
@@ -123,7 +124,8 @@ class TraceWriter:
             raise TraceWriteError(str(target), error.errno or errno.EIO, "cannot create the trace") from error
         writer = cls(target, descriptor, level)
         try:
-            os.fchmod(descriptor, 0o600)
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, 0o600)
             with contextlib.suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             writer._append([pack_file_header()])
@@ -176,20 +178,26 @@ class TraceWriter:
             self._put(_Job(ChunkType.EVENTS, raw, bytes(payload), domain, count, first_event))
 
     def add_domain(self, start: DomainStart) -> None:
-        """Declare a domain; must precede its events."""
+        """Declare a domain; must precede its events. Like all methods that take a record, raises FieldError
+        for one that no reader would accept."""
         if start.domain in self._domains:
             raise ValueError(f"domain {start.domain} was added before")
         section_a, section_b = start.encode()
+        DomainStart.decode(section_a, section_b)
         self._put(_Job(ChunkType.DOMAIN_START, section_a, section_b, start.domain))
         self._domains.add(start.domain)
 
     def end_domain(self, end: DomainEnd) -> None:
         """Say how a process of a domain ended. A domain of several processes has several of these."""
-        self._put(_Job(ChunkType.DOMAIN_END, end.encode(), b"", end.domain))
+        section = end.encode()
+        DomainEnd.decode(section)
+        self._put(_Job(ChunkType.DOMAIN_END, section, b"", end.domain))
 
     def add_file(self, entry: FileEntry) -> None:
         """Add a file to the table, or replace the entry of the same number."""
-        self._put(_Job(ChunkType.FILE, entry.encode()))
+        section = entry.encode()
+        FileEntry.decode(section)
+        self._put(_Job(ChunkType.FILE, section))
 
     def add_blob(self, digest: str, chunks: Iterable[Buffer]) -> bool:
         """Store content under its digest (`blob_digest`); False if it is there already and `chunks` was not
@@ -219,7 +227,9 @@ class TraceWriter:
 
     def add_report(self, report: Report) -> None:
         """Note something that the user should know."""
-        self._put(_Job(ChunkType.REPORT, report.encode(), b"", report.domain))
+        section = report.encode()
+        Report.decode(section)
+        self._put(_Job(ChunkType.REPORT, section, b"", report.domain))
 
     def flush(self) -> None:
         """Wait until all that was added is in the file (in the kernel's memory: not necessarily on the
@@ -232,15 +242,17 @@ class TraceWriter:
     def close(self, final: Mapping[str, Any]) -> None:
         """Write what is queued, `final` (any JSON object), and the index. Closing again does nothing.
 
-        After a write error the final record still is tried, marked incomplete with the reason, and then
-        TraceWriteError is raised; the file is closed in any case.
+        After a write error the final record is tried nevertheless, marked incomplete with the reason, so that
+        a reader can tell it. Raises TraceWriteError for an error that no call has raised yet; the file is
+        closed in any case.
         """
         if self._closed:
             return
+        _document(final)
         self._stop_worker()
-        reason = "" if self._error is None else os.strerror(self._error.errno or errno.EIO)
-        document = {"complete": self._error is None, "reason": reason, "final": dict(final)}
-        self._finish(_Job(ChunkType.FINAL, dump_json(document)))
+        why = self._why()
+        document = _document({"complete": not why, "reason": why, "final": dict(final)})
+        self._finish(_Job(ChunkType.FINAL, document))
 
     def copy_chunk(self, header: ChunkHeader, stored_a: bytes, stored_b: bytes) -> None:
         """Append a chunk of another trace as it is stored there."""
@@ -261,10 +273,12 @@ class TraceWriter:
             self.abandon()
 
     def _finish(self, final: _Job | None) -> None:
+        """Write the last record and the index; a reader can do without the index."""
         try:
             if final is not None:
                 self._write(final)
-            self._write_index()
+            with contextlib.suppress(OSError):
+                self._write_index()
         except OSError as error:
             self._error = self._error or error
         try:
@@ -272,7 +286,8 @@ class TraceWriter:
         except OSError as error:
             self._error = self._error or error
         self._closed = True
-        self._check()
+        if not self._told:
+            self._check()
 
     def abandon(self) -> None:
         """Write what is queued and close the file without a final record: the trace stays incomplete."""
@@ -292,14 +307,23 @@ class TraceWriter:
         else:
             self.abandon()
 
+    def _why(self) -> str:
+        """What the worker met, in words; empty when nothing."""
+        if isinstance(self._error, OSError):
+            return os.strerror(self._error.errno or errno.EIO)
+        return "" if self._error is None else repr(self._error)[:200]
+
     def _check(self) -> None:
         if self._error is not None:
-            raise TraceWriteError(str(self.path), self._error.errno or errno.EIO) from self._error
+            self._told = True
+            code = (self._error.errno or errno.EIO) if isinstance(self._error, OSError) else errno.EIO
+            raise TraceWriteError(str(self.path), code) from self._error
 
     def _put(self, job: _Job) -> None:
         if len(job.a) > SECTION_MAX or len(job.b) > SECTION_MAX:
             raise ValueError(f"a {job.type.name} chunk of {job.size} bytes; a section holds {SECTION_MAX}")
         with self._lock:
+            self._check()
             if self._closed or self._stopping:
                 raise ValueError("the trace is closed")
             if self._worker is None:
@@ -328,13 +352,11 @@ class TraceWriter:
                     return
                 job = self._jobs.popleft()
                 self._busy = True
-            failure: OSError | None = None
+            failure: Exception | None = None
             try:
                 self._write(job)
-            except OSError as error:
+            except Exception as error:
                 failure = error
-            except MemoryError:
-                failure = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
             with self._lock:
                 self._busy = False
                 self._queued -= job.size
@@ -399,7 +421,7 @@ class TraceWriter:
                 rest = memoryview(b"".join(parts))
                 while written < total:
                     written += os.write(self._fd, rest[written:])
-        except OSError:
+        except BaseException:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, self._end)
             raise
@@ -413,3 +435,10 @@ class TraceWriter:
         for number, piece in enumerate(pieces):
             self._write(_Job(ChunkType.INDEX, piece, b"", 0, number))
         self._append([pack_trailer(start, self._end + TRAILER.size, len(pieces))])
+
+
+def _document(document: Mapping[str, Any]) -> bytes:
+    """An object of any content as JSON that a reader will accept; FieldError when it would not."""
+    data = dump_json(document)
+    load_json(data)
+    return data
