@@ -1,6 +1,24 @@
-"""Numbers and sizes as people read them."""
+"""Numbers, sizes and commands as people read them."""
 
 from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+
+def printable(text: str) -> str:
+    """`text` with control and other unprintable characters escaped: what comes from a trace may hold any."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode()
+        for char in text
+    )
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Words as one would type them in a shell, on one line."""
+    return printable(shlex.join(words))
 
 
 def count(number: int, noun: str | None = None, plural: str | None = None) -> str:

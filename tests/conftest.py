@@ -16,6 +16,13 @@ RunTool = Callable[..., Run]
 CompileC = Callable[..., Path]
 
 
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep reports and caches of the tests out of the user's folders."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+    monkeypatch.delenv("RR_PY_DEBUG", raising=False)
+
+
 @pytest.fixture
 def tool(tmp_path: Path) -> RunTool:
     """Run `rr-py` with the given words in a fresh folder; stdout and stderr are captured as text.

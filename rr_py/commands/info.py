@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rr_py.options import trace_argument
-from rr_py.text import count, duration, size
+from rr_py.text import command_line, count, duration, printable, size
 
 if TYPE_CHECKING:
     from tracefile import TraceReader
@@ -96,9 +95,9 @@ def rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     meta = facts["meta"]
     if facts["stopped"]:
         yield "stops", facts["stopped"]
-    yield "command", shlex.join(facts["command"])
+    yield "command", command_line(facts["command"])
     if facts["cwd"]:
-        yield "folder", facts["cwd"]
+        yield "folder", printable(facts["cwd"])
     yield "ended", facts["status"]
     when = meta.get("time_ns")
     if isinstance(when, int):
@@ -106,7 +105,7 @@ def rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "recorded", began + (f", {duration(facts['seconds'])}" if facts["seconds"] is not None else "")
     machine = ", ".join(str(meta[key]) for key in ("hostname", "kernel", "cpu") if meta.get(key))
     if machine:
-        yield "machine", machine
+        yield "machine", printable(machine)
     if meta.get("version"):
         yield "by", f"rr-py {meta['version']}"
     yield "processes", count(facts["processes"])
@@ -126,6 +125,6 @@ def rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         yield "files", f"{files['stored']} stored; needs none of the system"
     for report in facts["reports"][:REPORTS_SHOWN]:
-        yield "report", f"process {report['pid']}: {report['text']}"
+        yield "report", f"process {report['pid']}: {printable(report['text'])}"
     if len(facts["reports"]) > REPORTS_SHOWN:
         yield "", f"{len(facts['reports']) - REPORTS_SHOWN} more reports: rr-py info --json"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rr_py.options import trace_argument
-from rr_py.text import count
+from rr_py.text import command_line, count
 
 if TYPE_CHECKING:
     from rr_py.processes import Process
@@ -56,8 +55,7 @@ def command(trace: str | None, as_json: bool) -> None:
 
 def shown_command(process: Process) -> str:
     """The command as one would type it; in parentheses where the process only went on with its parent's."""
-    text = shlex.join(process.command).encode("utf-8", "backslashreplace").decode("utf-8")
-    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    text = command_line(process.command)
     return f"({text})" if process.ran_nothing else text
 
 
