@@ -95,6 +95,8 @@ class RegionKind(IntEnum):
     REGS = 5
     INFO = 6
     PATH = 7
+    DOMAIN = 8
+    SIZE = 9
 
 
 EVENT_SIZE = 96
@@ -267,8 +269,8 @@ class Ring(ctypes.LittleEndianStructure):
         ("event_count", _u64),
         ("sequence", _u64),
         ("baton", _u32),
-        ("waiters", _u32),
-        ("baton_seq", _u32),
+        ("last_holder", _u32),
+        ("grants", _u32),
         ("ntasks", _u32),
         ("held_since", _u64),
         ("preempt_tid", _u32),
@@ -288,7 +290,7 @@ class Ring(ctypes.LittleEndianStructure):
         ("diverged_event", _u64),
         ("diverged_regs", _u64),
         ("waiting_output", _u32),
-        ("reserved0", _u32),
+        ("owner", _u32),
         ("waiting_seq", _u64),
         ("checksum_every", _u64),
         ("reserved", _u64 * 8),

@@ -78,6 +78,11 @@ class Flag(IntFlag):
 
 
 FD_ARGS_SHIFT = 16
+INT_ARGS_SHIFT = 24
+
+INTS = frozenset({"int", "uint", "fd", "dirfd", "pid", "uid", "msec", "clockid", "socktype", "protocol",
+"optname"})
+"""Types of arguments that are 32 bits wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +146,22 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Which case holds: `((args[arg] >> shift) & mask)`, or with `pair` `args[arg] << 16 | args[arg + 1]`."""
+    """Which case holds: `((args[arg] >> shift) & mask)`, or with `pair` `args[arg] << 16 | args[arg + 1]`.
+
+    Where no case matches, the call's own effects hold, or with `closed` what it does is not known.
+    """
 
     arg: int
     mask: int = 0xFFFFFFFF
     shift: int = 0
     pair: bool = False
+    closed: bool = False
 
     def key(self, args: tuple[int, ...] | list[int]) -> int:
         """The key that `args` select."""
         if self.pair:
             return (args[self.arg] & 0xFFFF) << 16 | (args[self.arg + 1] & 0xFFFF)
-        return (args[self.arg] >> self.shift) & self.mask
+        return ((args[self.arg] & 0xFFFFFFFF) >> self.shift) & self.mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +195,11 @@ class Call:
             if case.key == key:
                 return case
         return None
+
+    @property
+    def int_mask(self) -> int:
+        """Bit i is set where argument i is 32 bits wide: the kernel ignores the upper half."""
+        return sum(1 << i for i, arg in enumerate(self.args) if arg.type in INTS)
 
     @property
     def fd_mask(self) -> int:

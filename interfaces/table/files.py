@@ -120,7 +120,7 @@ CALLS: list[Call] = [
          block=MAY, waits_on="fd", flags=XFER | RESTART),
     call(72, "fcntl", fd(), enum("cmd", "fcntl"), value("arg", "hex"), family=FAMILY, waits_on="lock",
          flags=RESTART,
-         selector=Selector(1), case_from=2, cases=FCNTL),
+         selector=Selector(1, closed=True), case_from=2, cases=FCNTL),
     call(73, "flock", fd(), flags("operation", "flock"), family=FAMILY, block=WAIT, waits_on="lock",
          flags=RESTART),
     call(74, "fsync", fd(), family=FAMILY, block=WAIT, waits_on="disk"),

@@ -335,6 +335,6 @@ DEVICE = [
 
 CALLS: list[Call] = [
     call(16, "ioctl", fd(), value("request", "ioctl"), ptr("argp"), family=FAMILY, waits_on="fd",
-         flags=RESTART, selector=Selector(1), case_from=2,
+         flags=RESTART, selector=Selector(1, closed=True), case_from=2,
          cases=TERMINAL + SOCKET + BLOCK + FILESYSTEM + DEVICE),
 ]  # fmt: skip
