@@ -50,7 +50,7 @@ enum rr_kind {
   RR_K_RDTSC = 4,      /* result = the 64-bit counter; args[0] = 1 for RDTSCP (args[1] = TSC_AUX) */
   RR_K_CPUID = 5,      /* args[0], args[1] = leaf, subleaf; args[2..5] = eax, ebx, ecx, edx */
   RR_K_TASK_START = 6, /* first event of a thread or of a child that shares the domain; args[0] = creator's tid,
-                          args[1] = process id, args[2] = 1: a new process */
+                          args[1] = process id, args[2] = 1: a new process, args[3] = 1: a vfork's child */
   RR_K_TASK_EXIT = 7,  /* the thread ends; result = its exit code */
   RR_K_EXEC = 8,       /* first event of a domain that an execve made; args[0] = entry, args[1] = stack pointer */
   RR_K_FORK = 9,       /* first event of a domain that a fork made; args[0] = parent's domain, args[1] = parent's pid */
@@ -107,6 +107,7 @@ enum rr_region_kind {
   RR_R_REGS = 5,  /* RR_K_PREEMPT: struct rr_regs, then the XSAVE image */
   RR_R_INFO = 6,  /* siginfo (128 bytes) */
   RR_R_PATH = 7,  /* the path a descriptor or a name stands for (not compared) */
+  RR_R_SIZE = 9,   /* u64: bytes of a System V segment that was attached */
   RR_R_DOMAIN = 8, /* u64: the domain of the child that a clone made (the parent's own: it shares it) */
 };
 struct rr_region {
@@ -189,7 +190,7 @@ struct rr_ring { /* the first RR_RING_CTL bytes */
   u64 diverged_event;  /* number of the expected event */
   u64 diverged_regs;   /* address of the parked task's saved ucontext */
   u32 waiting_output;  /* replay: 1 while a task waits for its turn to write output */
-  u32 reserved0;
+  u32 owner;           /* replay: the task whose event is next (futex words: turn[]) */
   u64 waiting_seq;     /* the output sequence number it waits for */
   u64 checksum_every;  /* recording: hash writable memory after every so many events; 0: never */
   u64 reserved[8];

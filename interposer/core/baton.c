@@ -1,0 +1,78 @@
+/* baton.c - recording: one task of a domain at a time runs the program's code.
+ *
+ * Guarantees: the baton word holds the holder's tid or 0; a task that waits sleeps on it (bit 31 set); a holder
+ * that died without giving it up loses it. Nothing here runs when the domain has one task only.
+ */
+#include "core.h"
+
+#define WAITERS 0x80000000u
+#define SPINS 400
+
+static int try_take(u32 value) {
+  u32 expected = 0;
+  return __atomic_compare_exchange_n(&((struct rr_ring *)RR_RING)->baton, &expected, value, 0, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED);
+}
+
+static int holder_gone(u32 word) {
+  u32 tid = word & ~WAITERS;
+  return tid && SYS2(RR_NR_tkill, tid, 0) == -ESRCH;
+}
+
+static void exiting_waits(struct thread *th) {
+  while (th->process->exiting) SYS0(RR_NR_pause);
+}
+
+void baton_take(struct thread *th) {
+  u32 mine = th->real_tid;
+  exiting_waits(th);
+  for (u32 i = 0; i < SPINS; i++) {
+    if (!RING->baton && try_take(mine)) goto taken;
+    __builtin_ia32_pause();
+  }
+  u32 want = mine;
+  while (!try_take(want)) {
+    u32 seen = RING->baton;
+    if (!seen) continue;
+    if (!(seen & WAITERS)) {
+      if (!__atomic_compare_exchange_n(&((struct rr_ring *)RR_RING)->baton, &seen, seen | WAITERS, 0, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED))
+        continue;
+      seen |= WAITERS;
+    }
+    s64 why = futex_wait(&RING->baton, seen, 500000000);
+    want = mine | WAITERS;
+    exiting_waits(th);
+    if (why == -ETIMEDOUT && RING->baton == seen && holder_gone(seen)) {
+      __atomic_compare_exchange_n(&((struct rr_ring *)RR_RING)->baton, &seen, 0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    }
+    if (!logging()) return;
+  }
+taken:
+  if (RING->last_holder != mine) {
+    RING->last_holder = mine;
+    RING->grants++;
+    RING->held_since = now_coarse();
+  }
+}
+
+void baton_give(struct thread *th) {
+  u32 old = __atomic_exchange_n(&((struct rr_ring *)RR_RING)->baton, 0, __ATOMIC_RELEASE);
+  if (old & WAITERS) futex_wake(&RING->baton, 1);
+}
+
+/* At a call: if others have waited for longer than a slice, let one of them run. */
+void baton_fair(struct thread *th, u64 ip) {
+  if (!(RING->baton & WAITERS)) return;
+  u64 now = now_coarse();
+  if (now - RING->held_since < GLOBAL->slice_ns) return;
+  u32 grants = RING->grants;
+  log_begin(th, RR_K_YIELD, 0, ip, NULL);
+  log_commit(th, 0);
+  baton_give(th);
+  for (u32 i = 0; i < 200 && RING->grants == grants; i++) SYS0(RR_NR_sched_yield);
+  baton_take(th);
+  log_begin(th, RR_K_RESUME, 0, ip, NULL);
+  log_commit(th, 0);
+  RING->held_since = now;
+}

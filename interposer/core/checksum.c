@@ -1,0 +1,151 @@
+/* checksum.c - walking all writable memory of the program: to hash it, and to save it at a preemption.
+ *
+ * Guarantees: pages that were never touched and pages of zeros count alike, so that recording and replay agree
+ * however the kernel laid them out; the core's own memory does not count.
+ */
+#include "core.h"
+
+typedef void (*range_visitor)(void *context, u64 from, u64 to, int shared, int file);
+
+static u64 hex(const char **at) {
+  u64 value = 0;
+  for (;; (*at)++) {
+    char c = **at;
+    if (c >= '0' && c <= '9')
+      value = value * 16 + (u64)(c - '0');
+    else if (c >= 'a' && c <= 'f')
+      value = value * 16 + (u64)(c - 'a' + 10);
+    else
+      return value;
+  }
+}
+
+/* A line of /proc/self/maps: "from-to rwxp offset dev inode  path". */
+static void visit_line(const char *line, range_visitor visit, void *context) {
+  const char *at = line;
+  u64 from = hex(&at);
+  at++;
+  u64 to = hex(&at);
+  at++;
+  int writable = at[1] == 'w', readable = at[0] == 'r', shared = at[3] == 's';
+  at += 5;
+  hex(&at);
+  while (*at && *at != ':') at++;
+  if (*at) at++;
+  hex(&at);
+  while (*at == ' ') at++;
+  int file = *at >= '1' && *at <= '9';
+  while (*at >= '0' && *at <= '9') at++;
+  while (*at == ' ') at++;
+  if (!writable || !readable || in_core(from) || (at[0] == '[' && at[1] == 'v')) return;
+  visit(context, from, to, shared, file);
+}
+
+static int each_range(range_visitor visit, void *context) {
+  static char text[8192];
+  s64 fd = SYS4(RR_NR_openat, -100, "/proc/self/maps", 02000000, 0);
+  u64 have = 0;
+  if (fd < 0) return 1;
+  for (;;) {
+    s64 n = SYS3(RR_NR_read, fd, text + have, sizeof text - 1 - have);
+    if (n <= 0) break;
+    have += (u64)n;
+    u64 start = 0;
+    for (u64 i = 0; i < have; i++)
+      if (text[i] == '\n') {
+        text[i] = 0;
+        visit_line(text + start, visit, context);
+        start = i + 1;
+      }
+    for (u64 i = start; i < have; i++) text[i - start] = text[i];
+    have -= start;
+    if (have == sizeof text - 1) have = 0;
+  }
+  SYS1(RR_NR_close, fd);
+  return 0;
+}
+
+#define BATCH 512
+#define PRESENT (3ul << 62)
+#define FILE_PAGE (1ul << 61)
+
+struct walk {
+  s64 pagemap;
+  int only_own; /* private file pages that were not written are left out */
+  void (*page)(struct walk *walk, u64 address, u64 pages);
+  struct thread *th;
+  u64 sum, bytes;
+};
+
+static void visit_range(void *context, u64 from, u64 to, int shared, int file) {
+  struct walk *walk = context;
+  u64 map[BATCH];
+  for (u64 at = from; at < to;) {
+    u64 pages = (to - at) / PAGE < BATCH ? (to - at) / PAGE : BATCH, run = 0;
+    s64 got = walk->pagemap < 0 ? -1 : SYS4(RR_NR_pread64, walk->pagemap, map, pages * 8, at / PAGE * 8);
+    for (u64 i = 0; i < pages; i++) {
+      int take = got != (s64)(pages * 8) || map[i] & PRESENT;
+      if (file && !walk->only_own) take = 1;
+      if (take && walk->only_own && file && !shared && got == (s64)(pages * 8) && map[i] & FILE_PAGE) take = 0;
+      if (take) {
+        run++;
+        continue;
+      }
+      if (run) walk->page(walk, at + (i - run) * PAGE, run);
+      run = 0;
+    }
+    if (run) walk->page(walk, at + (pages - run) * PAGE, run);
+    at += pages * PAGE;
+  }
+}
+
+static int walk_memory(struct walk *walk) {
+  walk->pagemap = SYS4(RR_NR_openat, -100, "/proc/self/pagemap", 02000000, 0);
+  int failed = each_range(visit_range, walk);
+  if (walk->pagemap >= 0) SYS1(RR_NR_close, walk->pagemap);
+  return failed;
+}
+
+static void hash_pages(struct walk *walk, u64 address, u64 pages) {
+  u64 buffer[PAGE / 8];
+  for (u64 p = 0; p < pages; p++, address += PAGE) {
+    if (rr_copy(buffer, (void *)address, PAGE)) continue;
+    u64 a = 0x9e3779b97f4a7c15ul, b = 0xc2b2ae3d27d4eb4ful, any = 0;
+    for (u32 i = 0; i < PAGE / 8; i += 2) {
+      any |= buffer[i] | buffer[i + 1];
+      a = (a ^ buffer[i]) * 0x9fb21c651e98df25ul;
+      a ^= a >> 29;
+      b = (b ^ buffer[i + 1]) * 0xd6e8feb86659fd93ul;
+      b ^= b >> 31;
+    }
+    if (!any) continue;
+    walk->sum = (walk->sum ^ address ^ a ^ (b << 1)) * 0x9fb21c651e98df25ul;
+    walk->sum ^= walk->sum >> 32;
+    walk->bytes += PAGE;
+  }
+}
+
+u64 checksum_memory(u64 *bytes) {
+  struct walk walk = {.page = hash_pages};
+  walk_memory(&walk);
+  *bytes = walk.bytes;
+  return walk.sum;
+}
+
+void checksum_event(struct thread *th) {
+  u64 bytes = 0, sum = checksum_memory(&bytes);
+  log_begin(th, RR_K_CHECKSUM, 0, 0, (u64[6]){bytes, 0, 0, 0, 0, 0});
+  log_commit(th, (s64)sum);
+}
+
+static void save_pages(struct walk *walk, u64 address, u64 pages) {
+  log_region(walk->th, RR_R_OUT, 255, address, pages * PAGE);
+  walk->bytes += pages * PAGE;
+}
+
+/* All memory that the program may have written since the last event, into the event under construction. */
+u64 save_memory(struct thread *th) {
+  struct walk walk = {.page = save_pages, .only_own = 1, .th = th};
+  walk_memory(&walk);
+  return walk.bytes;
+}

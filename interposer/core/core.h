@@ -1,0 +1,305 @@
+/* core.h - the core's own types and the functions its files offer each other. */
+#ifndef RR_CORE_H
+#define RR_CORE_H
+
+#pragma GCC visibility push(hidden)
+
+#include "abi.h"
+#include "core_offsets.h"
+
+#include "effects.h"
+
+#define PAGE 4096ul
+#define NULL ((void *)0)
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define NORETURN __attribute__((noreturn))
+
+#include "kernel.h"
+
+/* ---- system calls of the core's own: its text is exempt from dispatch ---- */
+static inline s64 sys6(s64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
+  register u64 r10 __asm__("r10") = d;
+  register u64 r8 __asm__("r8") = e;
+  register u64 r9 __asm__("r9") = f;
+  s64 result;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+#define SYS0(n) sys6(n, 0, 0, 0, 0, 0, 0)
+#define SYS1(n, a) sys6(n, (u64)(a), 0, 0, 0, 0, 0)
+#define SYS2(n, a, b) sys6(n, (u64)(a), (u64)(b), 0, 0, 0, 0)
+#define SYS3(n, a, b, c) sys6(n, (u64)(a), (u64)(b), (u64)(c), 0, 0, 0)
+#define SYS4(n, a, b, c, d) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), 0, 0)
+#define SYS5(n, a, b, c, d, e) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e), 0)
+#define SYS6(n, a, b, c, d, e, f) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e), (u64)(f))
+
+/* ---- entry.S ---- */
+NORETURN void rr_start_program(u64 entry, u64 sp);
+NORETURN void rr_sigreturn_to(struct sigframe *frame);
+void rr_restorer(void);
+void rr_restorer_app(void);
+s64 rr_call_interruptible(s64 nr, const u64 *args);
+int rr_copy(void *to, const void *from, u64 bytes);
+s64 rr_strcopy(char *to, const char *from, u64 cap);
+int rr_load64(u64 *to, const void *from);
+int rr_equal(const void *a, const void *b, u64 bytes);
+s64 rr_clone(u64 flags, u64 stack, u64 ptid, u64 ctid, u64 tls, void *child);
+NORETURN void rr_exit_thread(u64 code);
+s64 rr_vdso_call(void *function, u64 clock, struct timespec *to);
+extern char rr_exit_begin[], rr_exit_syscall[], rr_exit_pending[], rr_int_begin[], rr_int_syscall[], rr_int_pending[];
+extern char rr_copy_at[], rr_copy_fail[], rr_strcopy_at[], rr_strcopy_fail[], rr_load64_at[], rr_load64_fail[];
+extern char rr_equal_at[], rr_equal_fail[];
+
+/* ---- per process: what threads of one process share (a vfork child has its own) ---- */
+#define MAX_SHARED_MAPS 256
+#define FD_CACHE 1024
+
+struct shared_map { /* a live MAP_SHARED mapping of an object that has a name */
+  u64 addr, len, dev, ino, off;
+  u32 writable;
+};
+
+struct process {
+  u32 used;
+  u32 pid;
+  u32 nthreads;
+  u32 exiting;
+  u32 execing;      /* tid of the thread inside execve, or 0 */
+  u32 tsc_trapped;  /* what the program thinks of PR_SET_TSC: PR_TSC_SIGSEGV if set by it */
+  struct sigaction_k actions[65]; /* the program's own dispositions */
+  u8 fd_class[FD_CACHE];          /* enum fd_class */
+};
+
+/* per address space: in the core's data, copied by fork */
+struct space {
+  u64 brk;              /* replay: current break */
+  u64 vdso_clock;       /* recording: the kernel's clock_gettime, 0: none */
+  u32 fd_base;
+  u32 recording;        /* 1 recording, 0 replaying */
+  u32 domain;
+  u32 no_cpuid_fault;
+  u32 hardware_fsgsbase;
+  u32 nshared;          /* entries of `shared` in use */
+  u32 writable_shared;  /* of them writable, and anonymous ones: decides whether a fork shares the domain */
+  u32 reported_calls[16]; /* bit set: call numbers already reported as unknown */
+  struct shared_map shared[MAX_SHARED_MAPS];
+};
+
+/* ---- per thread: the block at GS base ---- */
+#define SIG_QUEUE 64u
+struct thread {
+  struct thread *self; /* TH_SELF */
+  u64 pending;         /* TH_PENDING: entries in `queue` */
+  u32 tid, pid;        /* as the program knows them (recorded ids when replaying) */
+  struct process *process;
+  struct sigframe *frame; /* of the trap being handled */
+  u64 mask;               /* the program's signal mask */
+  struct stack_k altstack; /* the program's alternate stack */
+  u64 clear_tid;          /* CLONE_CHILD_CLEARTID */
+  u64 set_tid;            /* CLONE_CHILD_SETTID */
+  u64 robust_head, robust_len;
+  u32 alive;              /* cleared by the kernel when the thread is really gone */
+  u32 in_use;
+  u32 new_process;        /* started by a clone without CLONE_THREAD */
+  u32 creator;
+  u32 poked;
+  u32 call_restartable;
+  u64 child_stack;
+  u64 time_in;            /* of the call being made */
+  u64 saved_mask;         /* sigsuspend-like calls: the mask to go back to */
+  u32 suspended;          /* 1: saved_mask is valid */
+  u32 real_tid;
+  struct rr_event event;  /* under construction */
+  u32 event_open;
+  u32 event_payload;      /* where its payload starts in the slot */
+  u64 scratch;            /* RR_SCRATCH area of this thread */
+  u64 scratch_size;
+  struct siginfo_k queue[SIG_QUEUE];
+};
+#define THREAD_STACK_TOP(th) ((u64)(th) + RR_THREAD_STRIDE)
+#define THREAD_STACK_SIZE 0x20000ul
+#define THREAD_SCRATCH(th) ((u64)(th) + 0x4000ul)
+#define THREAD_SCRATCH_SIZE (RR_THREAD_STRIDE - THREAD_STACK_SIZE - 0x4000ul)
+_Static_assert(sizeof(struct thread) <= 0x4000, "thread block");
+
+extern struct space space;
+#define GLOBAL ((volatile struct rr_global *)RR_GLOBAL)
+#define RING ((volatile struct rr_ring *)RR_RING)
+#define HIDDEN(which) ((s32)(space.fd_base + (which)))
+
+static inline struct thread *current(void) {
+  struct thread *th;
+  __asm__("movq %%gs:0, %0" : "=r"(th));
+  return th;
+}
+static inline int in_core(u64 address) { return address - RR_BASE < RR_END - RR_BASE; }
+
+/* ---- thread.c ---- */
+struct thread *thread_allocate(void);
+void thread_become(struct thread *th); /* GS base and alternate stack of the calling thread */
+void thread_dispatch_on(void);         /* SUD for the calling thread */
+struct process *process_allocate(void);
+void thread_stop_recording(void);
+
+/* ---- util.c ---- */
+void copy_bytes(void *to, const void *from, u64 bytes);
+void clear_bytes(void *to, u64 bytes);
+u64 parse_number(const char *text);
+NORETURN void fatal(const char *why);
+u64 now_coarse(void);
+u64 now_precise(void);
+s64 futex_wait(volatile u32 *word, u32 value, u64 timeout_ns);
+void futex_wake(volatile u32 *word, u32 count);
+
+/* ---- channel.c ---- */
+s64 channel_send(s32 socket, struct rr_msg *msg, const s32 *fds, u32 nfds);
+s64 channel_receive(s32 socket, struct rr_msg *msg, void *extra, u64 extra_size, s32 *fds, u32 nfds);
+s64 ask(struct rr_msg *msg, const s32 *fds, u32 nfds, void *extra, u64 extra_size);
+void report(u32 what, u64 b, u64 c, u64 d);
+s32 hide_fd(s32 fd, u32 which, int cloexec);
+int tool_alive(void);
+
+/* ---- log.c (recording): an event is begun, given regions, committed ---- */
+void log_begin(struct thread *th, u32 kind, u32 nr, u64 ip, const u64 *args);
+void log_region(struct thread *th, u32 kind, u32 arg, u64 addr, u64 len);                   /* from program memory */
+void log_bytes(struct thread *th, u32 kind, u32 arg, u64 addr, const void *data, u64 len); /* from the core's */
+void log_scratch(struct thread *th, u32 arg, u64 addr, const void *data, u64 len); /* to program memory, and log */
+void log_string(struct thread *th, u32 arg, u64 addr);
+void log_commit(struct thread *th, s64 result);
+void log_abandon(struct thread *th);
+void log_flush_room(u32 events);
+void stop_recording(u32 reason);
+static inline int logging(void) { return RING->state == RR_RECORDING; }
+
+/* ---- cursor.c (replaying): the next event ---- */
+struct rr_event *next_event(struct thread *th); /* waits for it; NULL: the log ends here */
+const u8 *event_payload(const struct rr_event *event);
+void consume(struct thread *th);                      /* the event next_event returned is done */
+void give_turn(u32 task);
+void wait_turn(struct thread *th);                    /* until the next event is this thread's */
+void pass_turn(struct thread *th);                    /* wake the owner of the next event */
+NORETURN void park(struct thread *th, u32 divergence, const struct rr_event *found);
+void apply_outputs(struct thread *th, const struct rr_event *event);
+void check_inputs(struct thread *th, const struct rr_event *event, const struct rr_event *found);
+const struct rr_region *find_region(const struct rr_event *event, u32 kind);
+void replay_output(struct thread *th, const struct rr_event *event, const u64 *args);
+
+/* ---- baton.c (recording) ---- */
+void baton_take(struct thread *th);
+void baton_give(struct thread *th);
+void baton_fair(struct thread *th, u64 ip);
+static inline int alone(void) { return RING->ntasks <= 1; }
+
+/* ---- effects.c ---- */
+struct effects {
+  const struct rr_effect *rows;
+  u32 count;
+  u32 treat;
+  u32 block;
+  u32 flags;
+  u32 unknown; /* a sub-call that is not known */
+  struct rr_effect made; /* storage for a row made from an ioctl's encoding */
+};
+void effects_of(struct effects *to, u64 nr, const u64 *args);
+void log_inputs(struct thread *th, const struct effects *effects, const u64 *args);
+u32 save_lengths(const struct effects *effects, const u64 *args, u64 *lengths);
+void log_outputs(struct thread *th, const struct effects *effects, const u64 *args, s64 result, const u64 *lengths);
+
+/* ---- scratch.c: blocking calls with other tasks about write elsewhere first ---- */
+int scratch_redirect(struct thread *th, const struct effects *effects, u64 *args, u64 *used);
+s64 scratch_return(struct thread *th, const struct effects *effects, const u64 *app_args, const u64 *args, s64 result,
+                   const u64 *lengths);
+
+/* ---- dispatch.c: one trapped call ---- */
+void on_sigsys(int sig, struct siginfo_k *info, struct ucontext_k *uc);
+
+/* ---- record.c ---- */
+void record_call(struct thread *th, u64 nr, u64 *args, u64 ip);
+s64 record_made(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result); /* an event for what was done without the kernel */
+
+/* ---- replay.c ---- */
+void replay_call_all(struct thread *th, u64 nr, u64 *args, u64 ip);
+void replay_after(struct thread *th); /* signals and preemptions that come next for this thread */
+struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip); /* its K_SYSCALL, not consumed; NULL: a signal came first */
+void replay_release(struct thread *th, u64 nr, const u64 *args, u64 ip); /* its K_RELEASE, then the turn */
+void replay_expect(struct thread *th, u32 kind); /* consumes an event of this kind */
+
+/* ---- virtual.c: calls the core answers itself, the same when recording and replaying ---- */
+int is_virtual(u64 nr, const u64 *args);
+s64 do_virtual(struct thread *th, u64 nr, u64 *args);
+
+/* ---- signals.c ---- */
+void signals_install(struct process *process);
+void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc);
+void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc);
+void rr_late_signals(struct ucontext_k *uc);
+int deliver_pending(struct thread *th, u32 place); /* record: 1 if a frame was built */
+void deliver(struct thread *th, const struct siginfo_k *info, u32 place);
+u64 real_mask(u64 mask);
+void set_real_mask(u64 mask);
+s64 do_rt_sigaction(struct thread *th, u64 *args);
+s64 do_rt_sigprocmask(struct thread *th, u64 *args);
+s64 do_sigaltstack(struct thread *th, u64 *args);
+s64 do_rt_sigreturn(struct thread *th);
+NORETURN void die_of_signal(struct thread *th, u32 sig);
+int default_is_fatal(u32 sig);
+void install_one(struct process *process, u32 sig);
+
+/* ---- preempt.c ---- */
+void preempt(struct thread *th, struct sigframe *frame);
+void replay_preempt(struct thread *th, const struct rr_event *event);
+
+/* ---- frame.c ---- */
+int frame_build(struct thread *th, struct sigframe *frame, const struct siginfo_k *info, const struct sigaction_k *action);
+int frame_restore(struct thread *th, struct sigframe *frame, u64 sp);
+u64 fpstate_size(const void *fpstate);
+
+/* ---- process.c ---- */
+#define RR_SIGNALLED (-513l) /* replay: a signal's frame was built instead of the call */
+struct clone_request { u64 flags, stack, ptid, ctid, tls; };
+void clone_request(struct clone_request *to, u64 nr, const u64 *args);
+s64 record_clone(struct thread *th, u64 nr, u64 *args, u64 ip);
+s64 replay_clone(struct thread *th, u64 nr, u64 *args, u64 ip);
+s64 record_execve(struct thread *th, u64 nr, u64 *args, u64 ip);
+s64 replay_execve(struct thread *th, u64 nr, u64 *args, u64 ip);
+NORETURN void record_exit(struct thread *th, u64 nr, u64 *args, u64 ip);
+NORETURN void replay_exit(struct thread *th, u64 nr, u64 *args, u64 ip);
+NORETURN void rr_child(struct thread *th);
+
+/* ---- memory.c ---- */
+int is_memory(u64 nr);
+s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip);
+s64 replay_memory(struct thread *th, u64 nr, u64 *args, const struct rr_event *event);
+void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result);
+
+/* ---- fds.c ---- */
+enum fd_class { FD_UNKNOWN = 0, FD_OUT = 1, FD_ERR = 2, FD_OTHER = 3 };
+u32 fd_class(struct thread *th, u64 fd);
+void fd_changed(struct thread *th, u64 fd);
+int hidden_fd(u64 fd);
+s64 do_close_range(struct thread *th, u64 *args);
+s64 hide_in_directory(u64 fd, u8 *entries, s64 bytes);
+
+/* ---- trap.c ---- */
+int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig);
+
+/* ---- checksum.c ---- */
+void checksum_event(struct thread *th);
+u64 checksum_memory(u64 *bytes);
+u64 save_memory(struct thread *th);
+
+/* ---- boot ---- */
+NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 auxv);
+NORETURN void rr_boot_replay(u64 *stack);
+void threads_forget_others(struct thread *self);
+void control_create(u32 domain, u32 parent_pid);
+void ring_create(u32 domain);
+void ring_create_child(u32 domain, u32 parent, u32 parent_pid);
+u64 ring_receive(u32 domain, u32 pid, int want_boot, int mapped);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,203 @@
+/* cursor.c - replaying: the next event of the domain, whose turn it is, and what to do when they disagree.
+ *
+ * Guarantees: only the task that owns the next event touches the cursor; an event and its payload stay readable
+ * until the one after it is asked for; a task whose turn it is not sleeps; a difference parks the task for ever
+ * with its registers saved, and tells the replayer.
+ */
+#include "core.h"
+
+static struct rr_slot *slot_at(u64 sequence) {
+  return (struct rr_slot *)(RR_RING + RR_RING_CTL + (sequence % RR_SLOTS) * (u64)RR_SLOT_SIZE);
+}
+
+static void tell(u32 type, u64 a) {
+  struct rr_msg msg = {.type = type, .a = a};
+  channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0);
+}
+
+struct rr_event *next_event(struct thread *th) {
+  (void)th;
+  for (;;) {
+    struct rr_slot *slot = slot_at(RING->sequence);
+    while (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != RR_SLOT_SEALED) {
+      u32 state = slot->state;
+      if (state == RR_SLOT_SEALED) break;
+      futex_wait(&slot->state, state, 500000000);
+      if (slot->state == state && !tool_alive()) SYS1(RR_NR_exit_group, 125);
+    }
+    u64 index = RING->event_count - slot->first_event;
+    if (index < slot->nevents) return (struct rr_event *)((u8 *)slot + RR_SLOT_EVENTS_OFF) + index;
+    if (slot->last) return NULL;
+    __atomic_store_n(&slot->state, RR_SLOT_FREE, __ATOMIC_RELEASE);
+    futex_wake(&slot->state, 1);
+    tell(RR_M_SEALED, RING->sequence);
+    RING->sequence++;
+  }
+}
+
+const u8 *event_payload(const struct rr_event *event) {
+  return (const u8 *)slot_at(RING->sequence) + RR_SLOT_PAYLOAD_OFF + event->payload_off;
+}
+
+static void park_at(struct thread *th, volatile u32 *word) {
+  RING->stopped_tid = th->tid;
+  RING->diverged_regs = th->frame ? (u64)&th->frame->uc : 0;
+  *word = 1;
+  tell(RR_M_STUCK, 0);
+  while (*word) {
+    futex_wait(word, 1, 500000000);
+    if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
+  }
+}
+
+void consume(struct thread *th) {
+  RING->event_count++;
+  if (unlikely(RING->event_count == RING->stop_at)) park_at(th, &RING->stopped);
+}
+
+static u32 owner_of(const struct rr_event *event) {
+  return event->kind == RR_K_TASK_START && event->args[3] ? (u32)event->args[0] : event->task;
+}
+
+static void wake_task(u32 task) {
+  volatile u32 *word = &RING->turn[task % RR_TURN_WORDS];
+  __atomic_fetch_add((u32 *)word, 1, __ATOMIC_RELEASE);
+  futex_wake(word, 0x7fffffff);
+}
+
+void give_turn(u32 task) {
+  __atomic_store_n(&((struct rr_ring *)RR_RING)->owner, task, __ATOMIC_RELEASE);
+  wake_task(task);
+}
+
+void pass_turn(struct thread *th) {
+  struct rr_event *event = next_event(th);
+  if (event) give_turn(owner_of(event));
+}
+
+/* Until the next event is this thread's. Where the log ends, the last to run says so. */
+void wait_turn(struct thread *th) {
+  volatile u32 *word = &RING->turn[th->tid % RR_TURN_WORDS];
+  if (RING->owner == th->tid && !next_event(th)) park(th, RR_DIV_END, NULL);
+  for (u32 spins = 0; spins < 200; spins++) {
+    if (__atomic_load_n(&((struct rr_ring *)RR_RING)->owner, __ATOMIC_ACQUIRE) == th->tid) return;
+    __builtin_ia32_pause();
+  }
+  for (;;) {
+    u32 seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&((struct rr_ring *)RR_RING)->owner, __ATOMIC_ACQUIRE) == th->tid) return;
+    futex_wait(word, seen, 500000000);
+    if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
+  }
+}
+
+NORETURN void park(struct thread *th, u32 divergence, const struct rr_event *found) {
+  if (!RING->diverged) {
+    if (found) copy_bytes((void *)&RING->found, found, sizeof *found);
+    RING->diverged_event = RING->event_count;
+    RING->diverged_tid = th->tid;
+    RING->diverged_regs = th->frame ? (u64)&th->frame->uc : 0;
+    RING->diverged = divergence;
+    tell(RR_M_STUCK, divergence);
+  }
+  for (;;) {
+    futex_wait(&RING->diverged, RING->diverged, 500000000);
+    if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
+  }
+}
+
+const struct rr_region *find_region(const struct rr_event *event, u32 kind) {
+  const u8 *at = event_payload(event), *end = at + event->payload_len;
+  while (at < end) {
+    const struct rr_region *region = (const struct rr_region *)at;
+    if (region->kind == kind) return region;
+    at += sizeof *region + ((region->len + 7ul) & ~7ul);
+  }
+  return NULL;
+}
+
+void apply_outputs(struct thread *th, const struct rr_event *event) {
+  const u8 *at = event_payload(event), *end = at + event->payload_len;
+  while (at < end) {
+    const struct rr_region *region = (const struct rr_region *)at;
+    if (region->kind == RR_R_OUT && rr_copy((void *)region->addr, region + 1, region->len)) {
+      struct rr_event found = *event;
+      found.args[0] = region->addr;
+      park(th, RR_DIV_MEMORY, &found);
+    }
+    at += sizeof *region + ((region->len + 7ul) & ~7ul);
+  }
+}
+
+void check_inputs(struct thread *th, const struct rr_event *event, const struct rr_event *found) {
+  const u8 *at = event_payload(event), *end = at + event->payload_len;
+  while (at < end) {
+    const struct rr_region *region = (const struct rr_region *)at;
+    if (region->kind == RR_R_IN && rr_equal((void *)region->addr, region + 1, region->len) != 1)
+      park(th, RR_DIV_INPUT, found);
+    at += sizeof *region + ((region->len + 7ul) & ~7ul);
+  }
+}
+
+static void write_all(s32 fd, const u8 *data, u64 bytes) {
+  while (bytes) {
+    s64 n = SYS3(RR_NR_write, fd, data, bytes);
+    if (n == -EAGAIN) {
+      struct pollfd_k p = {fd, 4, 0};
+      SYS3(RR_NR_poll, &p, 1, 1000);
+      continue;
+    }
+    if (n == -EINTR) continue;
+    if (n <= 0) return;
+    data += n;
+    bytes -= (u64)n;
+  }
+}
+
+static void write_vector(s32 fd, u64 array, u64 count, u64 bytes) {
+  for (u64 i = 0; i < count && bytes; i++) {
+    struct iovec v;
+    if (rr_copy(&v, (void *)(array + i * sizeof v), sizeof v)) return;
+    u64 piece = v.len < bytes ? v.len : bytes;
+    write_all(fd, (u8 *)v.base, piece);
+    bytes -= piece;
+  }
+}
+
+/* What the program wrote to the recording's output comes out again, in the recorded order. */
+void replay_output(struct thread *th, const struct rr_event *event, const u64 *args) {
+  const struct rr_region *region = find_region(event, RR_R_SEQ);
+  (void)th;
+  if (!region) return;
+  u64 mine = *(const u64 *)(region + 1);
+  volatile u64 *turn = &GLOBAL->output_seq;
+  RING->waiting_seq = mine;
+  RING->waiting_output = 1;
+  for (u32 i = 0; *turn < mine; i++) {
+    if (i < 100) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    u64 seen = *turn;
+    if (seen >= mine) break;
+    futex_wait((volatile u32 *)turn, (u32)seen, 100000000);
+    if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
+  }
+  RING->waiting_output = 0;
+  int error = event->flags & RR_EF_ECHO_ERR;
+  if (event->result > 0 && GLOBAL->replay_echo & (error ? 2 : 1)) {
+    s32 fd = HIDDEN(error ? RR_FD_ERR : RR_FD_OUT);
+    u64 bytes = (u64)event->result;
+    switch (event->nr) {
+      case RR_NR_write: case RR_NR_pwrite64: case RR_NR_sendto: write_all(fd, (u8 *)args[1], bytes); break;
+      case RR_NR_writev: case RR_NR_pwritev: case RR_NR_pwritev2: write_vector(fd, args[1], args[2], bytes); break;
+      case RR_NR_sendmsg: {
+        struct msghdr_k hdr;
+        if (!rr_copy(&hdr, (void *)args[1], sizeof hdr)) write_vector(fd, hdr.iov, hdr.iovlen, bytes);
+        break;
+      }
+    }
+  }
+  if (*turn <= mine) *turn = mine + 1;
+  futex_wake((volatile u32 *)turn, 0x7fffffff);
+}

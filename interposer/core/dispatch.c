@@ -1,0 +1,35 @@
+/* dispatch.c - a system call of the program has trapped: it is recorded or replayed here.
+ *
+ * Guarantees: when the handler returns the program finds in RAX, RCX and R11 what the kernel would have left, in
+ * both modes; calls of other architectures (int 0x80) are refused, not made.
+ */
+#include "core.h"
+
+#define AUDIT_ARCH_X86_64 0xc000003eu
+
+void on_sigsys(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
+  struct thread *th = current();
+  if (info->code != SYS_USER_DISPATCH) {
+    on_signal(sig, info, uc);
+    return;
+  }
+  u64 *regs = uc->mc.regs;
+  u64 args[6] = {regs[R_RDI], regs[R_RSI], regs[R_RDX], regs[R_R10], regs[R_R8], regs[R_R9]};
+  u64 ip = regs[R_RIP], nr = (u64)(s64)info->sys.syscall;
+  struct sigframe *outer = th->frame;
+  th->frame = (struct sigframe *)((u8 *)uc - 8);
+  if (info->sys.arch != AUDIT_ARCH_X86_64) {
+    if (space.recording) report(RR_REP_COMPAT, nr, 0, 0);
+    regs[R_RAX] = (u64)-ENOSYS;
+    th->frame = outer;
+    return;
+  }
+  if (space.recording) {
+    th->time_in = now_coarse();
+    record_call(th, nr, args, ip);
+    if (th->pending) deliver_pending(th, RR_SIG_EXIT);
+  } else {
+    replay_call_all(th, nr, args, ip);
+  }
+  th->frame = outer;
+}

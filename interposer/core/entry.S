@@ -1,0 +1,226 @@
+/* entry.S - the places where control passes between the program, the kernel and the core.
+ *
+ * Guarantees: no instruction here touches the program's stack, its vector registers or FS.
+ */
+#include "core_offsets.h"
+        .text
+
+/* Injection jumps here: rdi = program entry, rsi = its stack pointer, rdx = fd base, rcx = domain, r8 = auxv.
+ * The data segment is already mapped by the injector. */
+        .globl rr_entry_record
+rr_entry_record:
+        leaq boot_stack_top(%rip), %rsp
+        andq $-16, %rsp
+        xorl %ebp, %ebp
+        call rr_boot_record
+        ud2
+
+/* The kernel starts the replaying image here. */
+        .globl rr_entry_replay
+rr_entry_replay:
+        movq %rsp, %rdi
+        leaq boot_stack_top(%rip), %rsp
+        andq $-16, %rsp
+        xorl %ebp, %ebp
+        call rr_boot_replay
+        ud2
+
+/* rr_start_program(entry, sp): the register state the kernel gives a new image. */
+        .globl rr_start_program
+rr_start_program:
+        movq %rsi, %rsp
+        movq %rdi, rr_start_target(%rip)
+        xorl %eax, %eax
+        xorl %ebx, %ebx
+        xorl %ecx, %ecx
+        xorl %edx, %edx
+        xorl %esi, %esi
+        xorl %edi, %edi
+        xorl %ebp, %ebp
+        xorl %r8d, %r8d
+        xorl %r9d, %r9d
+        xorl %r10d, %r10d
+        xorl %r11d, %r11d
+        xorl %r12d, %r12d
+        xorl %r13d, %r13d
+        xorl %r14d, %r14d
+        xorl %r15d, %r15d
+        jmp *rr_start_target(%rip)
+
+/* Return from a handler that interrupted the program, but not past a signal that has been queued meanwhile. */
+        .globl rr_restorer_app, rr_exit_begin, rr_exit_syscall, rr_exit_pending
+rr_restorer_app:
+rr_exit_begin:
+        cmpq $0, %gs:TH_PENDING
+        jne rr_exit_pending
+        movl $15, %eax
+rr_exit_syscall:
+        syscall
+rr_exit_pending:
+        movq %rsp, %rdi
+        movq %rsp, %rbx
+        subq $136, %rsp
+        andq $-16, %rsp
+        call rr_late_signals
+        movq %rbx, %rsp
+        movl $15, %eax
+        syscall
+        ud2
+
+/* Return from any other handler. */
+        .globl rr_restorer
+rr_restorer:
+        movl $15, %eax
+        syscall
+        ud2
+
+/* rr_sigreturn_to(frame): leave C code for the context in a frame (struct sigframe *). */
+        .globl rr_sigreturn_to
+rr_sigreturn_to:
+        leaq 8(%rdi), %rsp
+        jmp rr_restorer_app
+
+/* long rr_call_interruptible(long nr, const u64 *args): a call that a queued signal prevents from starting.
+ * Returns RR_RESTART when it did not start or is to be made again. */
+        .globl rr_call_interruptible, rr_int_begin, rr_int_syscall, rr_int_pending
+rr_call_interruptible:
+        movq %rdi, %rax
+        movq %rsi, %rcx
+        movq 0(%rcx), %rdi
+        movq 8(%rcx), %rsi
+        movq 16(%rcx), %rdx
+        movq 24(%rcx), %r10
+        movq 32(%rcx), %r8
+        movq 40(%rcx), %r9
+rr_int_begin:
+        cmpq $0, %gs:TH_PENDING
+        jne rr_int_pending
+rr_int_syscall:
+        syscall
+        ret
+rr_int_pending:
+        movq $-512, %rax
+        ret
+
+/* int rr_copy(void *to, const void *from, u64 bytes): 0, or 1 where memory is missing (some may be copied). */
+        .globl rr_copy, rr_copy_at, rr_copy_fail
+rr_copy:
+        movq %rdx, %rcx
+        cld
+rr_copy_at:
+        rep movsb
+        xorl %eax, %eax
+        ret
+rr_copy_fail:
+        movl $1, %eax
+        ret
+
+/* long rr_strcopy(char *to, const char *from, u64 cap): bytes copied with the final NUL, cap if there is none, -1. */
+        .globl rr_strcopy, rr_strcopy_at, rr_strcopy_fail
+rr_strcopy:
+        xorl %eax, %eax
+1:      cmpq %rdx, %rax
+        jae 2f
+rr_strcopy_at:
+        movb (%rsi,%rax), %cl
+        movb %cl, (%rdi,%rax)
+        incq %rax
+        testb %cl, %cl
+        jne 1b
+2:      ret
+rr_strcopy_fail:
+        movq $-1, %rax
+        ret
+
+/* int rr_load(u64 *to, const void *from): 8 bytes, guarded. int rr_store(void *to, u64 value, int bytes) likewise. */
+        .globl rr_load64, rr_load64_at, rr_load64_fail
+rr_load64:
+rr_load64_at:
+        movq (%rsi), %rax
+        movq %rax, (%rdi)
+        xorl %eax, %eax
+        ret
+rr_load64_fail:
+        movl $1, %eax
+        ret
+
+/* int rr_equal(const void *a, const void *b, u64 bytes): 1 same, 0 different, 2 where memory is missing. */
+        .globl rr_equal, rr_equal_at, rr_equal_fail
+rr_equal:
+        movq %rdx, %rcx
+        cld
+        cmpq %rax, %rax
+rr_equal_at:
+        repe cmpsb
+        sete %al
+        movzbl %al, %eax
+        ret
+rr_equal_fail:
+        movl $2, %eax
+        ret
+
+/* long rr_clone(u64 flags, u64 stack, u64 parent_tid, u64 child_tid, u64 tls, struct thread *child)
+ * The child of a clone with a stack starts in rr_child(child) on that stack; otherwise both return here. */
+        .globl rr_clone
+rr_clone:
+        pushq %rbx
+        movq %r9, %rbx
+        movq %rcx, %r10
+        movl $56, %eax
+        syscall
+        testq %rax, %rax
+        jne 1f
+        testq %rbx, %rbx
+        je 1f
+        movq %rbx, %rdi
+        xorl %ebp, %ebp
+        call rr_child
+        ud2
+1:      popq %rbx
+        ret
+
+/* void rr_thread_gone(u32 *baton_free, u64 code): exit without touching the stack again. */
+        .globl rr_exit_thread
+rr_exit_thread:
+        movl $60, %eax
+        syscall
+        ud2
+
+/* u64 rr_vdso_call(fn, clock, timespec *): the kernel's code may use xmm registers; they belong to the program. */
+        .globl rr_vdso_call
+rr_vdso_call:
+        pushq %rbp
+        movq %rsp, %rbp
+        subq $256, %rsp
+        andq $-16, %rsp
+        movaps %xmm0, 0(%rsp)
+        movaps %xmm1, 16(%rsp)
+        movaps %xmm2, 32(%rsp)
+        movaps %xmm3, 48(%rsp)
+        movaps %xmm4, 64(%rsp)
+        movaps %xmm5, 80(%rsp)
+        movaps %xmm6, 96(%rsp)
+        movaps %xmm7, 112(%rsp)
+        movq %rdi, %rax
+        movq %rsi, %rdi
+        movq %rdx, %rsi
+        call *%rax
+        movaps 0(%rsp), %xmm0
+        movaps 16(%rsp), %xmm1
+        movaps 32(%rsp), %xmm2
+        movaps 48(%rsp), %xmm3
+        movaps 64(%rsp), %xmm4
+        movaps 80(%rsp), %xmm5
+        movaps 96(%rsp), %xmm6
+        movaps 112(%rsp), %xmm7
+        leave
+        ret
+
+        .data
+        .balign 8
+rr_start_target:
+        .quad 0
+        .balign 64
+        .fill 65536, 1, 0
+boot_stack_top:
+        .section .note.GNU-stack,"",@progbits

@@ -1,0 +1,104 @@
+/* frame.c - signal frames on the program's stack, as the kernel builds them (arch/x86/kernel/signal_64.c).
+ *
+ * Guarantees: a handler finds siginfo, ucontext and floating-point state where the kernel would have put them;
+ * what a frame that comes back says is taken over except for what belongs to the core.
+ */
+#include "core.h"
+
+#define FP_XSTATE_MAGIC1 0x46505853u
+#define FX_SW 464
+
+u64 fpstate_size(const void *fpstate) {
+  const u32 *sw = (const u32 *)((const u8 *)fpstate + FX_SW);
+  return sw[0] == FP_XSTATE_MAGIC1 && sw[1] >= 512 && sw[1] < 0x8000 ? sw[1] : 512;
+}
+
+static int on_stack(const struct stack_k *stack, u64 sp) {
+  return stack->size && !(stack->flags & SS_DISABLE) && sp > stack->sp && sp - stack->sp <= stack->size;
+}
+
+/* Builds a frame for `info` and points the interrupted context (in `frame`) at the handler. 0, or 1 where the
+ * stack cannot take it. */
+int frame_build(struct thread *th, struct sigframe *frame, const struct siginfo_k *info, const struct sigaction_k *action) {
+  struct mcontext_k *mc = &frame->uc.mc;
+  u64 sp = mc->regs[R_RSP] - 128;
+  struct stack_k *alt = &th->altstack;
+  if (action->flags & SA_ONSTACK && alt->size && !(alt->flags & SS_DISABLE) && !on_stack(alt, mc->regs[R_RSP]))
+    sp = alt->sp + alt->size;
+  u64 size = mc->fpstate ? fpstate_size((void *)mc->fpstate) : 0;
+  u64 fp = (sp - size) & ~63ul;
+  u64 at = ((fp - sizeof(struct sigframe)) & ~15ul) - 8;
+  struct sigframe made;
+  copy_bytes(&made.uc, &frame->uc, sizeof made.uc);
+  made.pretcode = action->restorer;
+  made.uc.link = 0;
+  made.uc.stack = *alt;
+  made.uc.stack.flags = alt->size && !(alt->flags & SS_DISABLE)
+                            ? (alt->flags & SS_AUTODISARM) | (on_stack(alt, mc->regs[R_RSP]) ? SS_ONSTACK : 0)
+                            : SS_DISABLE;
+  made.uc.mc.fpstate = size ? fp : 0;
+  made.uc.mc.regs[R_OLDMASK] = th->mask & 0xffffffff;
+  if (info->code <= 0 || (info->signo != SIGSEGV && info->signo != SIGBUS && info->signo != SIGFPE &&
+                          info->signo != SIGILL && info->signo != SIGTRAP)) {
+    made.uc.mc.regs[R_ERR] = 0;
+    made.uc.mc.regs[R_TRAPNO] = 0;
+    made.uc.mc.regs[R_CR2] = 0;
+  }
+  made.uc.sigmask = th->mask;
+  copy_bytes(&made.info, info, sizeof made.info);
+  if (size && rr_copy((void *)fp, (void *)mc->fpstate, size)) return 1;
+  if (rr_copy((void *)at, &made, sizeof made)) return 1;
+  if (alt->flags & SS_AUTODISARM && sp == alt->sp + alt->size) {
+    alt->sp = 0;
+    alt->size = 0;
+    alt->flags = SS_DISABLE;
+  }
+  u64 mask = action->mask;
+  if (!(action->flags & SA_NODEFER)) mask |= BIT(info->signo);
+  th->mask |= mask;
+  th->mask &= ~(BIT(SIGKILL) | BIT(SIGSTOP));
+  mc->regs[R_RDI] = (u64)info->signo;
+  mc->regs[R_RSI] = at + offsetof(struct sigframe, info);
+  mc->regs[R_RDX] = at + offsetof(struct sigframe, uc);
+  mc->regs[R_RAX] = 0;
+  mc->regs[R_RSP] = at;
+  mc->regs[R_RIP] = action->handler;
+  mc->regs[R_EFLAGS] &= ~(0x400ul | 0x100ul | 0x10000ul);
+  mc->regs[R_RCX] = 0;
+  mc->regs[R_R11] = 0;
+  return 0;
+}
+
+/* rt_sigreturn: takes the context over from the program's frame. 0, or 1 where it cannot be read. */
+int frame_restore(struct thread *th, struct sigframe *frame, u64 sp) {
+  struct ucontext_k uc;
+  struct mcontext_k *mc = &frame->uc.mc;
+  if (rr_copy(&uc, (void *)sp, sizeof uc)) return 1;
+  u64 ours = mc->fpstate, size = ours ? fpstate_size((void *)ours) : 0;
+  if (uc.mc.fpstate && size) {
+    u32 sw[4];
+    if (rr_copy(sw, (u8 *)uc.mc.fpstate + FX_SW, sizeof sw)) return 1;
+    u64 theirs = sw[0] == FP_XSTATE_MAGIC1 && sw[1] >= 512 && sw[1] <= size ? sw[1] : 512;
+    if (theirs == size) {
+      if (rr_copy((void *)ours, (void *)uc.mc.fpstate, size)) return 1;
+    } else if (rr_copy((void *)ours, (void *)uc.mc.fpstate, FX_SW)) {
+      return 1;
+    }
+  }
+  u64 segments = mc->regs[R_CSGSFS], flags = mc->regs[R_EFLAGS];
+  copy_bytes(mc->regs, uc.mc.regs, sizeof mc->regs);
+  mc->regs[R_CSGSFS] = segments;
+  u64 settable = 0x50dd5ul | 0x40000ul;
+  mc->regs[R_EFLAGS] = (flags & ~settable) | (uc.mc.regs[R_EFLAGS] & settable);
+  th->mask = uc.sigmask & ~(BIT(SIGKILL) | BIT(SIGSTOP));
+  if (!on_stack(&th->altstack, uc.mc.regs[R_RSP])) {
+    struct stack_k stack = uc.stack;
+    if (!(stack.flags & SS_DISABLE)) {
+      stack.flags &= SS_AUTODISARM;
+      th->altstack = stack;
+    } else {
+      th->altstack = (struct stack_k){.flags = SS_DISABLE};
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,214 @@
+/* log.c - recording: events go into the open slot of the ring.
+ *
+ * Guarantees: only the baton holder writes; an event becomes visible (nevents, event_count) only when it and its
+ * payload are complete; an event whose payload does not fit is split into K_DATA events before it; when the
+ * recorder is slow the program waits, when it is gone the program goes on and nothing more is logged.
+ */
+#include "core.h"
+
+static struct rr_slot *open_slot(void) {
+  return (struct rr_slot *)(RR_RING + RR_RING_CTL + (RING->sequence % RR_SLOTS) * (u64)RR_SLOT_SIZE);
+}
+static struct rr_event *slot_events(struct rr_slot *slot) { return (struct rr_event *)((u8 *)slot + RR_SLOT_EVENTS_OFF); }
+static u8 *slot_payload(struct rr_slot *slot) { return (u8 *)slot + RR_SLOT_PAYLOAD_OFF; }
+
+void stop_recording(u32 reason) {
+  RING->stop_reason = reason;
+  RING->state = RR_UNRECORDED;
+}
+
+static void await_free(struct rr_slot *slot) {
+  while (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != RR_SLOT_FREE && logging()) {
+    u32 state = slot->state;
+    if (state == RR_SLOT_FREE) break;
+    futex_wait(&slot->state, state, 100000000);
+    if (!tool_alive()) stop_recording(RR_STOP_RECORDER);
+  }
+}
+
+static void start_slot(void) {
+  struct rr_slot *slot = open_slot();
+  slot->nevents = 0;
+  slot->payload_used = 0;
+  slot->last = 0;
+  slot->first_event = RING->event_count;
+  slot->sequence = RING->sequence;
+  __atomic_store_n(&slot->state, RR_SLOT_OPEN, __ATOMIC_RELEASE);
+}
+
+static void next_slot(void) {
+  struct rr_msg msg = {.type = RR_M_SEALED, .a = RING->sequence};
+  __atomic_store_n(&open_slot()->state, RR_SLOT_SEALED, __ATOMIC_RELEASE);
+  if (channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0) < 0) stop_recording(RR_STOP_RECORDER);
+  RING->sequence++;
+  await_free(open_slot());
+  if (logging()) start_slot();
+}
+
+static void publish(struct thread *th) {
+  struct rr_slot *slot = open_slot();
+  struct rr_event *event = &th->event;
+  event->payload_off = th->event_payload;
+  slot_events(slot)[slot->nevents] = *event;
+  slot->payload_used = th->event_payload + event->payload_len;
+  __atomic_store_n(&slot->nevents, slot->nevents + 1, __ATOMIC_RELEASE);
+  RING->event_count++;
+}
+
+/* Room for this many events in the open slot (and for some payload). */
+void log_flush_room(u32 events) {
+  struct rr_slot *slot = open_slot();
+  if (!logging()) return;
+  if (slot->nevents + events > RR_SLOT_EVENTS - 1 || slot->payload_used + 16384 > RR_SLOT_PAYLOAD_MAX) next_slot();
+}
+
+void log_begin(struct thread *th, u32 kind, u32 nr, u64 ip, const u64 *args) {
+  struct rr_event *event = &th->event;
+  log_flush_room(1);
+  event->task = th->tid;
+  event->kind = (u8)kind;
+  event->flags = 0;
+  event->nr = (u16)nr;
+  event->ip = ip;
+  for (u32 i = 0; i < 6; i++) event->args[i] = args ? args[i] : 0;
+  event->result = 0;
+  event->time_in = th->time_in;
+  event->time_out = 0;
+  event->payload_len = 0;
+  th->event_payload = open_slot()->payload_used;
+  th->event_open = 1;
+}
+
+/* Turns what the event has so far into a K_DATA event and goes on in a fresh slot. */
+static void split(struct thread *th) {
+  struct rr_event whole = th->event;
+  if (th->event.payload_len) {
+    th->event.kind = RR_K_DATA;
+    th->event.time_out = th->event.time_in;
+    publish(th);
+    th->event = whole;
+  }
+  next_slot();
+  th->event.payload_len = 0;
+  th->event_payload = open_slot()->payload_used;
+}
+
+static u64 payload_room(struct thread *th) {
+  u64 used = (u64)th->event_payload + th->event.payload_len;
+  return used + 64 > RR_SLOT_PAYLOAD_MAX ? 0 : RR_SLOT_PAYLOAD_MAX - used - 64;
+}
+
+static u8 *region_space(struct thread *th, u64 len) {
+  return slot_payload(open_slot()) + th->event_payload + th->event.payload_len + sizeof(struct rr_region);
+  (void)len;
+}
+
+static void region_add(struct thread *th, u32 kind, u32 arg, u64 addr, u64 len) {
+  struct rr_region *region = (struct rr_region *)(slot_payload(open_slot()) + th->event_payload + th->event.payload_len);
+  region->addr = addr;
+  region->len = (u32)len;
+  region->kind = (u8)kind;
+  region->arg = (u8)arg;
+  region->full_hi = 0;
+  u64 padded = (len + 7) & ~7ul;
+  for (u64 i = len; i < padded; i++) ((u8 *)(region + 1))[i] = 0;
+  th->event.payload_len += (u32)(sizeof *region + padded);
+}
+
+static void log_from(struct thread *th, u32 kind, u32 arg, u64 addr, const u8 *from, u8 *also_to, u64 len) {
+  if (!th->event_open) return;
+  while (len && logging()) {
+    u64 room = payload_room(th);
+    u64 piece = len;
+    if (room < piece) {
+      if (room < 65536 || kind != RR_R_OUT) {
+        split(th);
+        continue;
+      }
+      piece = room & ~7ul;
+    }
+    u8 *to = region_space(th, piece);
+    if (rr_copy(to, from, piece)) return;
+    if (also_to) {
+      rr_copy(also_to, to, piece);
+      also_to += piece;
+    }
+    region_add(th, kind, arg, addr, piece);
+    addr += piece;
+    from += piece;
+    len -= piece;
+  }
+}
+
+void log_region(struct thread *th, u32 kind, u32 arg, u64 addr, u64 len) {
+  log_from(th, kind, arg, addr, (const u8 *)addr, NULL, len);
+}
+
+void log_bytes(struct thread *th, u32 kind, u32 arg, u64 addr, const void *data, u64 len) {
+  log_from(th, kind, arg, addr, data, NULL, len);
+}
+
+void log_string(struct thread *th, u32 arg, u64 addr) {
+  if (!th->event_open || !logging() || !addr) return;
+  if (payload_room(th) < 4096 + 64) split(th);
+  if (!logging()) return;
+  s64 len = rr_strcopy((char *)region_space(th, 4096), (const char *)addr, 4096);
+  if (len > 0) region_add(th, RR_R_IN, arg, addr, (u64)len);
+}
+
+void log_commit(struct thread *th, s64 result) {
+  if (!th->event_open) return;
+  th->event_open = 0;
+  th->event.result = result;
+  if (!th->event.time_out) th->event.time_out = th->event.time_in;
+  if (logging()) publish(th);
+}
+
+void log_abandon(struct thread *th) { th->event_open = 0; }
+
+/* The ring of a new domain: made here, handed to the recorder with this process's control socket. */
+static void create(u32 domain, struct rr_msg *hello) {
+  s32 pair[2], fds[2];
+  s64 memory = SYS2(RR_NR_memfd_create, "rr-py log", 1);
+  if (memory < 0 || SYS2(RR_NR_ftruncate, memory, RR_RING_SIZE) < 0) fatal("no memory for the log");
+  s64 got = SYS6(RR_NR_mmap, RR_RING, RR_RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
+  if (got != (s64)RR_RING) fatal("the log cannot be mapped");
+  if (SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) fatal("no control socket");
+  hide_fd(pair[0], RR_FD_CONTROL, 1);
+  u32 tid = (u32)SYS0(RR_NR_gettid);
+  RING->magic = RR_RING_MAGIC;
+  RING->version = RR_ABI_VERSION;
+  RING->domain = domain;
+  RING->state = RR_RECORDING;
+  RING->baton = tid;
+  RING->last_holder = tid;
+  RING->ntasks = 1;
+  RING->stop_at = ~0ul;
+  RING->checksum_every = GLOBAL->checksum_every;
+  start_slot();
+  fds[0] = (s32)memory;
+  fds[1] = pair[1];
+  if (channel_send(HIDDEN(RR_FD_HELLO), hello, fds, 2) < 0) stop_recording(RR_STOP_RECORDER);
+  SYS1(RR_NR_close, memory);
+  SYS1(RR_NR_close, pair[1]);
+}
+
+void ring_create(u32 domain) {
+  struct rr_msg msg = {.type = RR_M_HELLO_EXEC, .a = domain};
+  create(domain, &msg);
+}
+
+void ring_create_child(u32 domain, u32 parent, u32 parent_pid) {
+  struct rr_msg msg = {.type = RR_M_HELLO_FORK, .a = domain, .b = parent, .c = parent_pid};
+  create(domain, &msg);
+}
+
+/* A forked child that stays in its parent's domain needs only a control socket of its own. */
+void control_create(u32 domain, u32 parent_pid) {
+  s32 pair[2];
+  if (SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) fatal("no control socket");
+  hide_fd(pair[0], RR_FD_CONTROL, 1);
+  struct rr_msg msg = {.type = RR_M_HELLO_FORK, .a = domain, .b = domain, .c = parent_pid, .d = 1};
+  channel_send(HIDDEN(RR_FD_HELLO), &msg, &pair[1], 1);
+  SYS1(RR_NR_close, pair[1]);
+}

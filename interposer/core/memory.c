@@ -1,0 +1,306 @@
+/* memory.c - the address space: mappings made for real in both modes, at the recorded addresses when replaying.
+ *
+ * Guarantees: whatever a mapping of a file shows is in the trace (by reference or by content); writes that reach a
+ * shared mapping through the file are logged as writes to memory; the core's own range is never given away.
+ */
+#include "core.h"
+
+struct known_file { u64 dev, ino; u32 file, npatches, first_patch, used; };
+static struct known_file known[64];
+static u32 patch_pool[8192], patches_used, known_next;
+
+int is_memory(u64 nr) {
+  switch (nr) {
+    case RR_NR_mmap: case RR_NR_munmap: case RR_NR_mremap: case RR_NR_mprotect: case RR_NR_brk: case RR_NR_madvise:
+    case RR_NR_shmat: case RR_NR_shmdt: case RR_NR_remap_file_pages: case RR_NR_pkey_mprotect: case RR_NR_pkey_alloc: return 1;
+    default: return 0;
+  }
+}
+
+static u64 page_up(u64 value) { return (value + PAGE - 1) & ~(PAGE - 1); }
+
+static int overlaps_core(u64 address, u64 len) { return address < RR_END && address + page_up(len) > RR_BASE && len; }
+
+/* ---- shared mappings of this address space ---- */
+
+static void count_shared(void) {
+  u32 writable = 0;
+  for (u32 i = 0; i < space.nshared; i++) writable += space.shared[i].writable;
+  if (space.nshared == MAX_SHARED_MAPS) writable = 1;
+  space.writable_shared = writable;
+}
+
+static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 offset, int writable) {
+  if (space.nshared < MAX_SHARED_MAPS) {
+    struct shared_map *m = &space.shared[space.nshared++];
+    m->addr = address;
+    m->len = page_up(len);
+    m->dev = s ? s->dev : 0;
+    m->ino = s ? s->ino : 0;
+    m->off = offset;
+    m->writable = (u32)writable;
+  }
+  count_shared();
+}
+
+static void forget_shared(u64 address, u64 len) {
+  u64 end = address + page_up(len);
+  for (u32 i = 0; i < space.nshared; i++) {
+    struct shared_map *m = &space.shared[i];
+    if (address > m->addr || end < m->addr + m->len) continue;
+    *m = space.shared[--space.nshared];
+    i--;
+  }
+  count_shared();
+}
+
+/* ---- what a mapping shows ---- */
+
+static struct known_file *known_file(const struct stat_k *s) {
+  for (u32 i = 0; i < 64; i++)
+    if (known[i].used && known[i].dev == s->dev && known[i].ino == s->ino) return &known[i];
+  return NULL;
+}
+
+static void patch_byte(u64 address, u64 prot) {
+  u8 *at = (u8 *)address;
+  u64 page = address & ~(PAGE - 1);
+  if (*at != 0x0f || at[1] != 0xa2) return;
+  if (!(prot & PROT_WRITE) && SYS3(RR_NR_mprotect, page, PAGE, prot | PROT_WRITE) < 0 &&
+      SYS3(RR_NR_mprotect, page, PAGE, PROT_READ | PROT_WRITE) < 0)
+    return;
+  *at = RR_CPUID_BYTE;
+  if (!(prot & PROT_WRITE)) SYS3(RR_NR_mprotect, page, PAGE, prot);
+}
+
+/* Asks the recorder what this file is; adds RR_R_FILE to the event; patches CPUID instructions. */
+static void log_mapped(struct thread *th, const u64 *args, u64 address, const struct stat_k *s, int shared) {
+  static u32 answer[2 + 2048];
+  static u32 offsets[2048];
+  struct known_file *file = shared ? NULL : known_file(s);
+  u32 number, npatches;
+  const u32 *patches;
+  if (file) {
+    number = file->file;
+    npatches = file->npatches;
+    patches = &patch_pool[file->first_patch];
+  } else {
+    s32 fd = (s32)args[4];
+    struct rr_msg msg = {.type = RR_M_MAP_FILE, .a = address, .b = args[1], .c = args[5], .d = args[2] | args[3] << 32};
+    if (!logging() || ask(&msg, &fd, 1, offsets, sizeof offsets) < 0) return;
+    number = (u32)msg.a;
+    npatches = msg.b < 2048 ? (u32)msg.b : 2048;
+    patches = offsets;
+    if (msg.c && patches_used + npatches <= 8192) {
+      file = &known[known_next++ % 64];
+      *file = (struct known_file){s->dev, s->ino, number, npatches, patches_used, 1};
+      copy_bytes(&patch_pool[patches_used], offsets, npatches * 4ul);
+      patches_used += npatches;
+    }
+  }
+  u32 n = 0;
+  if (args[2] & PROT_EXEC && space.no_cpuid_fault)
+    for (u32 i = 0; i < npatches; i++)
+      if (patches[i] >= args[5] && patches[i] + 2ul <= args[5] + args[1]) {
+        answer[2 + n++] = (u32)(patches[i] - args[5]);
+        patch_byte(address + patches[i] - args[5], args[2]);
+      }
+  answer[0] = number;
+  answer[1] = n;
+  log_bytes(th, RR_R_FILE, 255, address, answer, 8 + 4ul * n);
+}
+
+static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
+  u64 flags = args[3], len = args[1];
+  int shared = (flags & MAP_TYPE) != MAP_PRIVATE, anonymous = (flags & MAP_ANONYMOUS) != 0;
+  struct stat_k s;
+  if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) && overlaps_core(args[0], len)) return record_made(th, nr, args, ip, -ENOMEM);
+  if (!anonymous && hidden_fd(args[4])) return record_made(th, nr, args, ip, -EBADF);
+  s64 result = sys6((s64)nr, args[0], len, args[2], flags, args[4], args[5]);
+  log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
+  if (result >= 0 || result < -4095) {
+    if (flags & MAP_FIXED && space.nshared) forget_shared((u64)result, len);
+    if (anonymous) {
+      if (shared) remember_shared((u64)result, len, NULL, 0, 1);
+    } else if (SYS2(RR_NR_fstat, (s32)args[4], &s) >= 0) {
+      int writable = shared && (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0;
+      log_mapped(th, args, (u64)result, &s, shared);
+      if (shared) remember_shared((u64)result, len, &s, args[5], writable);
+    }
+  }
+  log_commit(th, result);
+  return result;
+}
+
+static s64 record_shmat(struct thread *th, u64 nr, u64 *args, u64 ip) {
+  u64 status[16] = {0};
+  s64 result = SYS3(nr, args[0], args[1], args[2]);
+  log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
+  if ((result >= 0 || result < -4095) && SYS3(RR_NR_shmctl, args[0], 2, status) >= 0) {
+    u64 size = status[6];
+    log_bytes(th, RR_R_SIZE, 255, (u64)result, &size, 8);
+    log_region(th, RR_R_OUT, 1, (u64)result, size);
+    remember_shared((u64)result, size, NULL, 0, 1);
+  }
+  log_commit(th, result);
+  return result;
+}
+
+s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
+  s64 result;
+  switch (nr) {
+    case RR_NR_mmap: return record_mmap(th, nr, args, ip);
+    case RR_NR_shmat: return record_shmat(th, nr, args, ip);
+    case RR_NR_pkey_alloc: return record_made(th, nr, args, ip, -28);
+    case RR_NR_brk: return record_made(th, nr, args, ip, SYS1(nr, args[0]));
+    case RR_NR_shmdt:
+      for (u32 i = 0; i < space.nshared; i++)
+        if (space.shared[i].addr == args[0]) {
+          forget_shared(args[0], space.shared[i].len);
+          break;
+        }
+      return record_made(th, nr, args, ip, SYS1(nr, args[0]));
+    default: break;
+  }
+  if (overlaps_core(args[0], args[1])) return record_made(th, nr, args, ip, nr == RR_NR_munmap || nr == RR_NR_mremap ? -EINVAL : -ENOMEM);
+  if (nr == RR_NR_mremap && args[3] & MREMAP_FIXED && overlaps_core(args[4], args[2])) return record_made(th, nr, args, ip, -EINVAL);
+  if (nr == RR_NR_madvise && args[2] == 8) /* MADV_FREE frees when the kernel likes; DONTNEED frees now */
+    result = SYS3(nr, args[0], args[1], 4);
+  else
+    result = sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+  if (nr == RR_NR_munmap && result >= 0 && space.nshared) forget_shared(args[0], args[1]);
+  if (nr == RR_NR_mremap && result >= 0 && space.nshared)
+    for (u32 i = 0; i < space.nshared; i++)
+      if (space.shared[i].addr == args[0]) {
+        space.shared[i].addr = (u64)result;
+        space.shared[i].len = page_up(args[2]);
+      }
+  return record_made(th, nr, args, ip, result);
+}
+
+/* ---- what a call on a file does to a shared mapping of it ---- */
+
+static void log_range(struct thread *th, const struct stat_k *s, u64 from, u64 to) {
+  for (u32 i = 0; i < space.nshared; i++) {
+    struct shared_map *m = &space.shared[i];
+    if (!m->ino || m->ino != s->ino || m->dev != s->dev) continue;
+    u64 low = from > m->off ? from : m->off, high = to < m->off + m->len ? to : m->off + m->len;
+    u64 end = page_up((u64)s->size);
+    if (high > end) high = end;
+    if (low < high) log_region(th, RR_R_OUT, 255, m->addr + (low - m->off), high - low);
+  }
+}
+
+void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result) {
+  s32 fd = (s32)args[0];
+  u64 from, to;
+  struct stat_k s;
+  switch (nr) {
+    case RR_NR_write: case RR_NR_writev: case RR_NR_sendfile:
+    case RR_NR_pwrite64: case RR_NR_pwritev: case RR_NR_pwritev2: case RR_NR_ftruncate: case RR_NR_fallocate: break;
+    case RR_NR_copy_file_range: case RR_NR_splice: fd = (s32)args[2]; break;
+    default: return;
+  }
+  if (SYS2(RR_NR_fstat, fd, &s) < 0) return;
+  switch (nr) {
+    case RR_NR_pwrite64: case RR_NR_pwritev: case RR_NR_pwritev2: from = args[3], to = from + (u64)result; break;
+    case RR_NR_ftruncate: from = args[1], to = page_up(args[1]); break;
+    case RR_NR_fallocate: from = args[2], to = from + args[3]; break;
+    default: {
+      s64 at = SYS3(RR_NR_lseek, fd, 0, 1);
+      if (at < 0) return;
+      to = (u64)at, from = to - (u64)result;
+    }
+  }
+  log_range(th, &s, from, to);
+}
+
+/* ---- replaying ---- */
+
+static void diverge(struct thread *th, const struct rr_event *event) { park(th, RR_DIV_MEMORY, event); }
+
+static void map_file(struct thread *th, u64 *args, const struct rr_event *event, const struct rr_mapped *mapped, u64 flags) {
+  s32 fd = -1;
+  struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = mapped->file, .b = args[5], .c = args[1], .d = args[2] | args[3] << 32};
+  if (channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0) < 0 ||
+      channel_receive(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0, &fd, 1) < 0 || msg.result || fd < 0)
+    diverge(th, event);
+  s64 got = SYS6(RR_NR_mmap, event->result, args[1], args[2], flags, fd, msg.a);
+  SYS1(RR_NR_close, fd);
+  if (got != event->result) diverge(th, event);
+}
+
+static void replay_mmap(struct thread *th, u64 *args, const struct rr_event *event) {
+  const struct rr_region *region = find_region(event, RR_R_FILE);
+  const struct rr_mapped *mapped = region ? (const struct rr_mapped *)(region + 1) : NULL;
+  u64 kind = (args[3] & MAP_TYPE) == MAP_PRIVATE ? MAP_PRIVATE : MAP_SHARED;
+  u64 flags = kind | MAP_FIXED | MAP_NORESERVE | (args[3] & MAP_GROWSDOWN);
+  if (event->result < 0 && event->result >= -4095) return;
+  if (overlaps_core((u64)event->result, args[1])) diverge(th, event);
+  if (mapped && mapped->file) {
+    map_file(th, args, event, mapped, flags);
+    const u32 *offsets = (const u32 *)(mapped + 1);
+    for (u32 i = 0; i < mapped->npatches; i++) patch_byte((u64)event->result + offsets[i], args[2]);
+  } else if (SYS6(RR_NR_mmap, event->result, args[1], args[2], flags | MAP_ANONYMOUS, -1, 0) != event->result) {
+    diverge(th, event);
+  }
+}
+
+static void replay_brk(struct thread *th, const struct rr_event *event) {
+  u64 old = page_up(space.brk), new = page_up((u64)event->result);
+  if (!space.brk) old = new;
+  if (new > old && SYS6(RR_NR_mmap, old, new - old, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (s64)old)
+    diverge(th, event);
+  if (new < old) SYS2(RR_NR_munmap, new, old - new);
+  space.brk = (u64)event->result;
+}
+
+s64 replay_memory(struct thread *th, u64 nr, u64 *args, const struct rr_event *event) {
+  s64 result = event->result, real = 0;
+  int failed = result < 0 && result >= -4095;
+  switch (nr) {
+    case RR_NR_mmap: replay_mmap(th, args, event); break;
+    case RR_NR_brk: replay_brk(th, event); break;
+    case RR_NR_munmap: if (!failed) real = SYS2(nr, args[0], args[1]); break;
+    case RR_NR_pkey_mprotect:
+    case RR_NR_mprotect: real = SYS3(RR_NR_mprotect, args[0], args[1], args[2]); break;
+    case RR_NR_remap_file_pages: if (!failed) real = SYS5(nr, args[0], args[1], args[2], args[3], args[4]); break;
+    case RR_NR_mremap:
+      if (failed) break;
+      if ((u64)result != args[0])
+        real = SYS5(nr, args[0], args[1], args[2], (args[3] & 4) | MREMAP_MAYMOVE | MREMAP_FIXED, result);
+      else
+        real = SYS5(nr, args[0], args[1], args[2], 0, 0);
+      if (real != result) diverge(th, event);
+      real = 0;
+      break;
+    case RR_NR_madvise:
+      switch (args[2]) {
+        case 8: real = SYS3(nr, args[0], args[1], 4); break;
+        case 4: case 9: case 10: case 11: case 18: case 19: case 102: case 103: real = SYS3(nr, args[0], args[1], args[2]); break;
+        default: break;
+      }
+      real = 0;
+      break;
+    case RR_NR_shmat: {
+      const struct rr_region *region = find_region(event, RR_R_SIZE);
+      if (failed || !region) break;
+      u64 size = page_up(*(const u64 *)(region + 1));
+      space.shared[space.nshared % MAX_SHARED_MAPS] = (struct shared_map){.addr = (u64)result, .len = size};
+      if (space.nshared < MAX_SHARED_MAPS) space.nshared++;
+      if (SYS6(RR_NR_mmap, result, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != result) diverge(th, event);
+      break;
+    }
+    case RR_NR_shmdt:
+      for (u32 i = 0; i < space.nshared; i++)
+        if (space.shared[i].addr == args[0]) {
+          SYS2(RR_NR_munmap, args[0], space.shared[i].len);
+          space.shared[i] = space.shared[--space.nshared];
+          break;
+        }
+      break;
+    default: break;
+  }
+  if (!failed && real < 0) diverge(th, event);
+  return result;
+}

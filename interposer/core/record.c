@@ -1,0 +1,211 @@
+/* record.c - recording one system call: made for real, its effects logged.
+ *
+ * Guarantees: the event holds every byte the kernel wrote to the program's memory; a call that may wait lets the
+ * other tasks of the domain run meanwhile and writes the program's memory only when it is this task's turn again;
+ * what is not known is answered ENOSYS or ENOTTY and reported, never guessed.
+ */
+#include "core.h"
+
+/* Copies of signal masks given to the kernel, without the core's own signals. */
+struct masks { u64 mask, pair[2]; };
+
+static void clean_masks(u64 nr, const u64 *args, u64 *kernel_args, struct masks *m) {
+  u32 at;
+  switch (nr) {
+    case RR_NR_rt_sigsuspend: case RR_NR_rt_sigtimedwait: at = 0; break;
+    case RR_NR_signalfd: case RR_NR_signalfd4: at = 1; break;
+    case RR_NR_ppoll: at = 3; break;
+    case RR_NR_epoll_pwait: case RR_NR_epoll_pwait2: at = 4; break;
+    case RR_NR_pselect6:
+      if (!args[5] || rr_copy(m->pair, (void *)args[5], 16) || !m->pair[0]) return;
+      if (rr_copy(&m->mask, (void *)m->pair[0], 8)) return;
+      m->mask = real_mask(m->mask);
+      m->pair[0] = (u64)&m->mask;
+      kernel_args[5] = (u64)m->pair;
+      return;
+    default: return;
+  }
+  if (!args[at] || rr_copy(&m->mask, (void *)args[at], 8)) return;
+  m->mask = real_mask(m->mask);
+  kernel_args[at] = (u64)&m->mask;
+}
+
+static void report_once(u32 what, u64 nr) {
+  if (nr < 512) {
+    if (space.reported_calls[nr / 32] & (1u << (nr % 32))) return;
+    space.reported_calls[nr / 32] |= 1u << (nr % 32);
+  }
+  report(what, nr, 0, 0);
+}
+
+s64 record_made(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result) {
+  log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
+  log_commit(th, result);
+  return result;
+}
+
+static s64 refuse(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result, u32 what) {
+  if (what) report_once(what, nr == RR_NR_ioctl ? args[1] : nr);
+  log_begin(th, RR_K_SYSCALL, nr < 65536 ? (u32)nr : 65535, ip, args);
+  th->event.flags |= RR_EF_UNKNOWN;
+  log_commit(th, result);
+  return result;
+}
+
+static int names_hidden_fd(const struct effects *fx, const u64 *args) {
+  u32 mask = fx->flags >> RR_CF_FDS_SHIFT;
+  for (u32 i = 0; i < 6; i++)
+    if (mask & (1u << i) && hidden_fd(args[i])) return 1;
+  return 0;
+}
+
+static s32 transfer_target(u64 nr, const u64 *args) {
+  switch (nr) {
+    case RR_NR_sendfile: case RR_NR_vmsplice: return (s32)args[0];
+    case RR_NR_tee: return (s32)args[1];
+    default: return (s32)args[2];
+  }
+}
+
+/* Output is numbered across the whole recording; the lock keeps number and effect together and is given up on
+ * after a short while (the holder may be stopped or dead). */
+static void output_lock(struct thread *th) {
+  u32 free = 0;
+  u64 start = 0;
+  while (!__atomic_compare_exchange_n((u32 *)&GLOBAL->output_lock, &free, th->real_tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    u64 now = now_precise();
+    if (!start) start = now;
+    if (now - start > 20000000) return;
+    SYS0(RR_NR_sched_yield);
+    free = 0;
+  }
+}
+
+static void output_unlock(struct thread *th) {
+  u32 mine = th->real_tid;
+  __atomic_compare_exchange_n((u32 *)&GLOBAL->output_lock, &mine, 0u, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static s64 make(struct thread *th, u64 nr, const u64 *args, u32 block) {
+  s64 result;
+  if (block == RR_BLK_NEVER) return sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+  do {
+    th->poked = 0;
+    result = rr_call_interruptible((s64)nr, args);
+  } while (result == -EINTR && th->poked && !th->pending);
+  return result;
+}
+
+static s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
+  struct effects fx;
+  struct masks masks;
+  u64 lengths[16], kernel_args[6], area = 0, seq = 0, time_out = 0;
+  s64 result;
+  effects_of(&fx, nr, args);
+  if (fx.treat == RR_T_UNKNOWN) return refuse(th, nr, args, ip, -ENOSYS, RR_REP_UNKNOWN_CALL);
+  if (fx.treat == RR_T_REFUSE) return refuse(th, nr, args, ip, -ENOSYS, nr == RR_NR_rseq || nr == RR_NR_clone3 ? 0 : RR_REP_REFUSED);
+  if (fx.unknown) return refuse(th, nr, args, ip, nr == RR_NR_ioctl ? -ENOTTY : -EINVAL, RR_REP_UNKNOWN_IOCTL);
+  if (names_hidden_fd(&fx, args)) return refuse(th, nr, args, ip, -EBADF, 0);
+  if (fx.flags & RR_CF_XFER && fd_class(th, (u64)transfer_target(nr, args)) != FD_OTHER) return refuse(th, nr, args, ip, -EINVAL, 0);
+  u32 class = fx.flags & RR_CF_ECHO ? fd_class(th, args[0]) : FD_OTHER;
+  int echo = class == FD_OUT || class == FD_ERR;
+  int opens = nr == RR_NR_open || nr == RR_NR_openat || nr == RR_NR_openat2 || nr == RR_NR_creat;
+  int release = fx.block != RR_BLK_NEVER && !alone() && (opens || !(fx.flags & RR_CF_PATH));
+  for (u32 i = 0; i < 6; i++) kernel_args[i] = args[i];
+  if (fx.flags & RR_CF_MASK) clean_masks(nr, args, kernel_args, &masks);
+  save_lengths(&fx, args, lengths);
+  int precise = fx.block == RR_BLK_WAIT;
+  if (precise) th->time_in = now_precise();
+  log_begin(th, release ? RR_K_RELEASE : RR_K_SYSCALL, (u32)nr, ip, args);
+  log_inputs(th, &fx, args);
+  if (release) {
+    log_commit(th, 0);
+    if (scratch_redirect(th, &fx, kernel_args, &area)) lengths[15] = area;
+    baton_give(th);
+  }
+  if (echo) output_lock(th);
+  result = make(th, nr, kernel_args, fx.block);
+  if (echo) {
+    if (result > 0) seq = GLOBAL->output_seq++;
+    output_unlock(th);
+  }
+  if (precise) time_out = now_precise();
+  if (release) {
+    baton_take(th);
+    if (area) result = scratch_return(th, &fx, args, kernel_args, result, lengths);
+    log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
+    th->event.flags |= RR_EF_BLOCKED;
+  }
+  if (result == -EINTR && fx.flags & RR_CF_MASK) th->suspended = 1;
+  if (nr == RR_NR_getdents64 && result > 0) result = hide_in_directory(args[0], (u8 *)args[1], result);
+  if (nr == RR_NR_personality && result > 0) result &= ~0x40000l;
+  th->event.time_out = precise ? time_out : now_coarse();
+  if (precise) th->event.flags |= RR_EF_PRECISE;
+  if (result != RR_RESTART) log_outputs(th, &fx, args, result, lengths);
+  if (echo && result > 0) {
+    th->event.flags |= class == FD_OUT ? RR_EF_ECHO_OUT : RR_EF_ECHO_ERR;
+    log_bytes(th, RR_R_SEQ, 255, 0, &seq, 8);
+  }
+  if (space.nshared && result >= 0) log_file_writes(th, nr, args, result);
+  log_commit(th, result);
+  if (nr == RR_NR_close)
+    fd_changed(th, args[0]);
+  else if ((nr == RR_NR_dup2 || nr == RR_NR_dup3) && result >= 0)
+    fd_changed(th, args[1]);
+  else if (fx.flags & RR_CF_NEWFD && result >= 0)
+    fd_changed(th, (u64)result);
+  return result;
+}
+
+static void maybe_checksum(struct thread *th) {
+  static u64 last;
+  if (!RING->checksum_every || RING->event_count - last < RING->checksum_every) return;
+  last = RING->event_count;
+  checksum_event(th);
+}
+
+void record_call(struct thread *th, u64 nr, u64 *args, u64 ip) {
+  u64 *regs = th->frame->uc.mc.regs;
+  s64 result;
+  if (th->pending) {
+    regs[R_RIP] = ip - 2;
+    regs[R_RAX] = nr;
+    if (deliver_pending(th, RR_SIG_ENTRY)) return;
+    regs[R_RIP] = ip;
+  }
+  if (!alone()) baton_fair(th, ip);
+  maybe_checksum(th);
+  switch (nr) {
+    case RR_NR_clone: case RR_NR_fork: case RR_NR_vfork: result = record_clone(th, nr, args, ip); break;
+    case RR_NR_clone3: result = refuse(th, nr, args, ip, -ENOSYS, 0); break;
+    case RR_NR_execve: case RR_NR_execveat: result = record_execve(th, nr, args, ip); break;
+    case RR_NR_exit: case RR_NR_exit_group: record_exit(th, nr, args, ip);
+    case RR_NR_rt_sigreturn:
+      record_made(th, nr, args, ip, 0);
+      do_rt_sigreturn(th);
+      return;
+    case RR_NR_close_range: result = record_made(th, nr, args, ip, do_close_range(th, args)); break;
+    default:
+      if (is_memory(nr)) {
+        result = record_memory(th, nr, args, ip);
+      } else if (is_virtual(nr, args)) {
+        struct effects fx;
+        u64 lengths[16];
+        effects_of(&fx, nr, args);
+        save_lengths(&fx, args, lengths);
+        log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
+        log_inputs(th, &fx, args);
+        result = do_virtual(th, nr, args);
+        log_outputs(th, &fx, args, result, lengths);
+        log_commit(th, result);
+      } else {
+        result = record_plain(th, nr, args, ip);
+      }
+  }
+  if (result == RR_RESTART) {
+    regs[R_RIP] = ip - 2;
+    regs[R_RAX] = nr;
+  } else {
+    regs[R_RAX] = (u64)result;
+  }
+}
