@@ -5,24 +5,23 @@ answers in its place. A wrong site would break the program, so two bytes that lo
 disassembling from the start of their function arrives exactly there; where no function start is known, when
 almost every start a little before them does.
 
-What was found is kept in the user's cache folder, one small file an executable, named by what identifies the
-content: device, inode, time of change and size. Losing the cache costs time only.
+What was found is kept between runs (`filecache`).
 """
 
 from __future__ import annotations
 
 import bisect
-import contextlib
 import os
 import struct
 from collections.abc import Callable, Iterator
 
 from interposer.elf import PF_X, PT_GNU_EH_FRAME, Elf, ElfError, parse
+from interposer.filecache import FileCache
 
 CPUID = b"\x0f\xa2"
 UD2 = b"\x0f\x0b"
 
-_CACHE_VERSION = 1
+_CACHE = "cpuid-1"
 _CACHE_LEAST = 1 << 16
 _FUNCTION_MAX = 1 << 16
 _BEFORE_MIN, _BEFORE_MAX = 16, 64
@@ -32,12 +31,6 @@ _EH_SORTED_TABLE = (1, 0x1B, 0x03, 0x3B)
 
 _Disassemble = Callable[[bytes, int], Iterator[tuple[int, int, str, str]]]
 _known: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
-
-
-def cache_folder() -> str:
-    """Where results are kept between runs."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(base, "rr-py", f"cpuid-{_CACHE_VERSION}")
 
 
 def in_mapping(fd: int, offset: int, length: int) -> list[int]:
@@ -54,15 +47,24 @@ def sites(fd: int) -> tuple[int, ...]:
     key = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
     found = _known.get(key)
     if found is None:
-        path = os.path.join(cache_folder(), "-".join(f"{part:x}" for part in key))
-        found = _load(path)
+        cache = FileCache(_CACHE)
+        found = _parse(cache.get(status))
         if found is None:
             data = _read(fd, status.st_size)
             found = tuple(find(data))
             if found or len(data) >= _CACHE_LEAST:
-                _store(path, found)
+                cache.put(status, " ".join(map(str, found)))
         _known[key] = found
     return found
+
+
+def _parse(fact: str | None) -> tuple[int, ...] | None:
+    if fact is None:
+        return None
+    try:
+        return tuple(int(word) for word in fact.split())
+    except ValueError:
+        return None
 
 
 def find(data: bytes) -> list[int]:
@@ -92,28 +94,6 @@ def _read(fd: int, size: int) -> bytes:
         parts.append(part)
         at += len(part)
     return b"".join(parts)
-
-
-def _load(path: str) -> tuple[int, ...] | None:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return tuple(int(word) for word in os.read(fd, 1 << 20).split())
-    except (OSError, ValueError):
-        return None
-    finally:
-        os.close(fd)
-
-
-def _store(path: str, found: tuple[int, ...]) -> None:
-    temporary = f"{path}.{os.getpid()}"
-    with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(temporary, "x") as file:
-            file.write(" ".join(map(str, found)))
-        os.replace(temporary, path)
 
 
 def _is_instruction(data: bytes, elf: Elf | None, segment_start: int, at: int) -> bool:

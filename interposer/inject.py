@@ -24,6 +24,7 @@ _USER_CS_64 = 0x33
 _ALL_SIGNALS = 0xFFFFFFFFFFFFFFFF
 _ERRNO_MAX = 4095
 _U64 = 0xFFFFFFFFFFFFFFFF
+_UNRECORDED = "It goes on unrecorded."
 
 # mov eax, 9; syscall; mov rbx, rax; mov rdi, r12;
 # mov rsi, r13; mov edx, 3; mov r9, r14; mov eax, 9; syscall; int3
@@ -54,32 +55,33 @@ def inject(
     memory: int,
     patches: Iterable[Patch] = (),
 ) -> None:
-    """Map the core into `tid`, which is at its exec stop, apply `patches`, and let it start in the core.
+    """Map the core into `tid`, at its exec stop, and apply `patches`. Detached, it starts in the core.
 
     `registers` are those of the exec stop, `image_fd` the core's file *in the program's descriptor table*,
-    `auxv` the address of the auxiliary vector on its stack, `memory` an open /proc/TID/mem. Detaches on
-    success and on InjectError (the core does not fit; the program then runs as if nothing had happened).
-    Raises Gone when it was killed meanwhile.
+    `auxv` the address of the auxiliary vector on its stack, `memory` an open /proc/TID/mem. Raises
+    InjectError when the core does not fit (detached, the program runs as if nothing had happened), Gone
+    when it was killed.
     """
-    entry: int = registers.rip
-    stack: int = registers.rsp
+    entry, stack = registers.rip, registers.rsp
     mask = ptrace.get_mask(tid)
     ptrace.set_mask(tid, _ALL_SIGNALS)
-    problem = _map_core(tid, registers, image, image_fd, memory)
     registers.orig_rax = _U64
-    if problem is None:
+    problem: InjectError | None = None
+    try:
+        _map_core(tid, registers, image, image_fd, memory)
         for patch in patches:
             write(tid, memory, patch.address, patch.data)
         registers.rip, registers.rsp = image.entry_record, stack
         registers.rdi, registers.rsi, registers.rdx = entry, stack, fd_base
         registers.rcx, registers.r8 = domain, auxv
+    except InjectError as error:
+        problem = error
+    except OSError as error:
+        problem = InjectError(f"process {tid} cannot be written to: {error.strerror}", _UNRECORDED)
     ptrace.set_registers(tid, registers)
     ptrace.set_mask(tid, mask)
-    ptrace.detach(tid)
     if problem is not None:
-        raise InjectError(
-            f"the core cannot be mapped into process {tid}: {problem}", "It goes on unrecorded."
-        )
+        raise problem
 
 
 def write(tid: int, memory: int, address: int, data: bytes) -> None:
@@ -89,13 +91,13 @@ def write(tid: int, memory: int, address: int, data: bytes) -> None:
     ptrace.write(tid, address, data, os.pread(memory, size, start))
 
 
-def _map_core(tid: int, at_exec: ptrace.Registers, image: Image, image_fd: int, memory: int) -> str | None:
-    """Run the stub, then put the bytes back. Returns what went wrong, None for nothing."""
+def _map_core(tid: int, at_exec: ptrace.Registers, image: Image, image_fd: int, memory: int) -> None:
+    """Run the stub, then put the bytes back."""
     place = at_exec.rip & -_PAGE
     size = (len(_STUB) + 7) & ~7
     kept = os.pread(memory, size, place)
     if len(kept) != size:
-        return f"its entry point {place:#x} cannot be read"
+        raise InjectError(f"the entry point {place:#x} of process {tid} cannot be read", _UNRECORDED)
     ptrace.write(tid, place, _STUB, kept)
     call = ptrace.get_registers(tid)
     call.rip = place
@@ -108,10 +110,13 @@ def _map_core(tid: int, at_exec: ptrace.Registers, image: Image, image_fd: int, 
     ptrace.write(tid, place, kept[: len(_STUB)], os.pread(memory, size, place))
     for part, result in ((image.text, done.rbx), (image.data, done.rax)):
         if result != part.address:
-            code = (-result) & _U64
-            why = os.strerror(code) if code <= _ERRNO_MAX else f"landed at {result:#x}"
-            return f"{part.length} bytes at {part.address:#x}: {why}"
-    return None
+            code = -result & _U64
+            why = os.strerror(code) if code <= _ERRNO_MAX else f"it landed at {result:#x}"
+            raise InjectError(
+                f"the core cannot be mapped into process {tid}: "
+                f"{part.length} bytes at {part.address:#x}: {why}",
+                _UNRECORDED,
+            )
 
 
 def _run_to_trap(tid: int) -> None:

@@ -7,6 +7,7 @@ executable" and "its interpreter is missing" are told apart by what the kernel s
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -71,7 +72,7 @@ class Launch:
             try:
                 ptrace.seize(self.pid)
             except PermissionError:
-                self._kill()
+                self.kill()
                 raise _no_ptrace() from None
             os.write(self.go, b"g")
             return self._wait_for_exec()
@@ -85,13 +86,16 @@ class Launch:
 
     def abandon(self) -> None:
         """End the child, which has run nothing of the program."""
-        self._kill()
+        self.kill()
         os.close(self.go)
         os.close(self.failure)
 
-    def _kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+    def kill(self) -> None:
+        """End the child and reap it, whether it waits, is stopped or is dead already."""
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.pid, signal.SIGKILL)
+            while os.WIFSTOPPED(os.waitpid(self.pid, 0)[1]):
+                pass
 
     def _wait_for_exec(self) -> ptrace.Registers:
         while True:

@@ -77,9 +77,10 @@ class Ring:
         """Wake who waits for the slot's state to change."""
         futex_wake(ctypes.addressof(self.slot(sequence)))
 
-    def wake_baton(self) -> None:
-        """Wake the tasks that wait for the baton; the caller has advanced `baton_seq`."""
-        futex_wake(ctypes.addressof(self.control) + abi.Ring.baton_seq.offset)
+    def free_baton(self) -> None:
+        """Take the baton from a task that is gone, and wake the tasks that wait for it."""
+        self.control.baton = 0
+        futex_wake(ctypes.addressof(self.control) + abi.Ring.baton.offset)
 
     def close(self) -> None:
         del self.control

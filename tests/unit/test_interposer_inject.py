@@ -73,7 +73,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_injected(
     core: Path, argv: list[str], output: int, *, env: dict[str, str] | None = None
 ) -> tuple[bootimage.ImageState, tuple[int, ...], int]:
-    """Start `argv` with the image inside and its stdout on `output`: its state, what the image saw, how it ended."""
+    """Start `argv` with the image inside, stdout on `output`: its state, what the image saw, how it ended."""
     part = image.load(core)
     core_fd = os.open(core, os.O_RDONLY)
     read, write = os.pipe()
@@ -98,6 +98,7 @@ def run_injected(
         auxv=state.auxv_address,
         memory=memory,
     )
+    ptrace.detach(child.pid)
     os.close(memory)
     seen = struct.unpack("<6Q", os.read(read, 48))
     _, status = os.waitpid(child.pid, 0)
@@ -170,6 +171,7 @@ def test_a_signal_sent_during_injection_is_delivered_afterwards(core: Path, tmp_
             auxv=0,
             memory=memory.fileno(),
         )
+        ptrace.detach(child.pid)
     _, status = os.waitpid(child.pid, 0)
     assert os.WTERMSIG(status) == signal.SIGTERM
     for fd in (read, write, core_fd):

@@ -1,0 +1,197 @@
+"""The execve of a recorded process: traced for just this moment, so that the new image gets the core.
+
+The core asks before it calls execve; the thread is seized and answered. From then on everything is driven
+by what waitpid reports, never waited for: an execve may take long, fail, or be overtaken by a SIGKILL.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from interfaces import abi
+from interposer import procfs, ptrace
+from interposer.channel import Message
+from interposer.errors import Gone, InjectError
+from recorder import images
+from recorder.domains import Process
+from recorder.files import FileTable
+from tracefile import DomainStart, TraceWriteError
+
+
+@dataclass(eq=False, slots=True)
+class _Pending:
+    """A thread that is traced on its way into execve."""
+
+    tid: int
+    own_tid: int
+    process: Process
+    new_domain: int
+    leaving: bool = False
+
+
+class Execs:
+    """All execve calls under way.
+
+    `started` is called with the process id and the new domain when an image got the core; `report` with a
+    domain, a process and a text; `add_domain` takes what the trace is to say of the image.
+    """
+
+    def __init__(
+        self,
+        core: images.Core,
+        files: FileTable,
+        add_domain: Callable[[DomainStart], None],
+        started: Callable[[int, int], None],
+        report: Callable[[int, int, str], None],
+    ) -> None:
+        self._core = core
+        self._files = files
+        self._add_domain = add_domain
+        self._started = started
+        self._report = report
+        self._pending: dict[int, _Pending] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._pending)
+
+    def involves(self, process: Process) -> bool:
+        """Whether a thread of `process` is on its way into execve."""
+        return any(pending.process is process for pending in self._pending.values())
+
+    def announced(self, process: Process, message: Message) -> None:
+        """A process is about to call execve: trace the thread and let it."""
+        tid = host_tid(process, message.tid)
+        answer = Message(abi.Msg.EXEC, 0, a=message.a)
+        try:
+            ptrace.seize(tid)
+            self._pending[tid] = _Pending(tid, message.tid, process, message.a)
+        except Gone:
+            answer = answer._replace(result=-1)
+        except OSError as error:
+            answer = answer._replace(result=-1)
+            self._report(
+                process.domain.number,
+                process.pid,
+                f"process {process.pid} goes on unrecorded after its execve: "
+                f"tracing it is refused ({error.strerror})",
+            )
+        process.channel.send(answer)
+
+    def failed(self, process: Process, message: Message) -> None:
+        """The execve failed: stop tracing, then answer. Stopping is reported by waitpid."""
+        tid = host_tid(process, message.tid)
+        pending = self._pending.get(tid)
+        if pending is None:
+            process.channel.send(Message(abi.Msg.EXEC_FAILED))
+            return
+        pending.leaving = True
+        try:
+            ptrace.interrupt(tid)
+        except (Gone, OSError):
+            self._forget(pending)
+            process.channel.send(Message(abi.Msg.EXEC_FAILED))
+
+    def handle(self, wait: ptrace.Wait) -> int | None:
+        """Act on what waitpid said. Returns the wait status of a process that ended, else None."""
+        pending = self._pending.get(wait.tid)
+        try:
+            if wait.ended:
+                if pending is not None:
+                    self._forget(pending)
+                return wait.status
+            if wait.is_exec:
+                pending = self._pending.get(ptrace.former_tid(wait.tid), pending)
+            if pending is None:
+                ptrace.detach(wait.tid, wait.forward)
+            elif wait.is_exec:
+                self._forget(pending)
+                self._replaced(wait.tid, pending)
+            elif pending.leaving:
+                self._forget(pending)
+                ptrace.detach(wait.tid, wait.forward)
+                pending.process.channel.send(Message(abi.Msg.EXEC_FAILED))
+            elif wait.is_group_stop:
+                ptrace.listen(wait.tid)
+            else:
+                ptrace.resume(wait.tid, wait.forward)
+        except Gone as gone:
+            return gone.status
+        return None
+
+    def _forget(self, pending: _Pending) -> None:
+        self._pending.pop(pending.tid, None)
+
+    def _replaced(self, pid: int, pending: _Pending) -> None:
+        """The execve succeeded: close the old log's part of this process, and start the new image."""
+        process = pending.process
+        process.execed = True
+        registers = ptrace.get_registers(pid)
+        event = self._append_execed(pending, registers.orig_rax)
+        parent = images.Parent(process.domain.number, event)
+        try:
+            with images.memory_of(pid) as memory:
+                new = images.examine(
+                    pid, registers, pending.new_domain, parent, self._files, self._core, memory
+                )
+                privilege = images.lost_privilege(new)
+                images.carry(new, self._core, memory)
+        except InjectError as error:
+            self._unrecorded(pid, pending, error.message)
+            return
+        except TraceWriteError:
+            ptrace.detach(pid)
+            raise
+        except OSError as error:
+            self._unrecorded(pid, pending, error.strerror or str(error))
+            return
+        try:
+            self._add_domain(new.start)
+            self._started(pid, pending.new_domain)
+        finally:
+            ptrace.detach(pid)
+        if privilege:
+            self._report(pending.new_domain, pid, privilege)
+
+    def _unrecorded(self, pid: int, pending: _Pending, why: str) -> None:
+        exe = procfs.link(pid, "exe")
+        self._report(
+            pending.process.domain.number,
+            pid,
+            f"process {pid} goes on unrecorded in {exe or 'a new program'}: {why}",
+        )
+        ptrace.detach(pid)
+
+    def _append_execed(self, pending: _Pending, number: int) -> int | None:
+        """Write the last event of the old program, in the place of the thread that is no more. Its number."""
+        domain = pending.process.domain
+        if domain.ring is None or domain.ring.control.state != abi.RingState.RECORDING:
+            return None
+        control = domain.ring.control
+        place = control.event_count
+        now = time.monotonic_ns()
+        event = abi.Event(
+            task=pending.own_tid, kind=abi.Kind.EXECED, nr=number & 0xFFFF, time_in=now, time_out=now
+        )
+        event.args[0] = pending.new_domain
+        written = domain.drain.append(event)
+        control.ntasks = max(control.ntasks - 1, 0)
+        domain.ring.free_baton()
+        return place if written else None
+
+
+def host_tid(process: Process, tid: int) -> int:
+    """A thread id of the process's own namespace as it is called here."""
+    if process.pid == process.own_pid:
+        return tid
+    try:
+        for name in os.listdir(f"/proc/{process.pid}/task"):
+            with open(f"/proc/{process.pid}/task/{name}/status") as file:
+                for line in file:
+                    if line.startswith("NSpid:") and int(line.split()[-1]) == tid:
+                        return int(name)
+    except (OSError, ValueError):
+        pass
+    return tid

@@ -1,0 +1,234 @@
+"""A new image: what the trace says of it, and the core put into it.
+
+The same for the first program and for every later execve. The thread stands at its exec stop.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from interposer import bootimage, cpuid_sites, inject, ptrace
+from interposer.bootimage import ImageState
+from interposer.errors import InjectError
+from interposer.image import Image
+from interposer.procfs import Mapping
+from recorder.files import FileTable
+from tracefile import BootImage, BootMapping, DomainStart
+
+_PROT = {"r": 1, "w": 2, "x": 4}
+_MAP_SHARED, _MAP_PRIVATE = 1, 2
+_AT_EUID, _AT_EGID = 12, 14
+_PIECE_MAX = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The core and where its descriptors are in every recorded process."""
+
+    image: Image
+    fd_base: int
+    image_fd: int
+    patch_cpuid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """What executed the image: its domain (0: the recorder) and the number of the event that says so."""
+
+    domain: int
+    event: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewImage:
+    """An image that has been looked at and may now carry the core."""
+
+    pid: int
+    registers: ptrace.Registers
+    state: ImageState
+    start: DomainStart
+    patches: list[int]
+
+
+@contextmanager
+def memory_of(pid: int) -> Iterator[int]:
+    """An open /proc/PID/mem. Raises InjectError where the program may not be read."""
+    try:
+        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        raise InjectError(
+            "its program file may be executed but not read, so it cannot be recorded",
+            "Make the file readable, or record as root.",
+        ) from None
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def examine(
+    pid: int,
+    registers: ptrace.Registers,
+    domain: int,
+    parent: Parent,
+    files: FileTable,
+    core: Core,
+    memory: int,
+) -> NewImage:
+    """Read the image and put its files into the trace.
+
+    Raises InjectError where it cannot be recorded, ptrace.Gone or OSError when it is gone, TraceWriteError.
+    """
+    if not inject.is_64bit(registers):
+        raise InjectError(
+            "a 32-bit program cannot be recorded", "Build it for x86-64; 32-bit programs are not supported."
+        )
+    state = bootimage.capture(pid, registers.rip, registers.rsp, memory)
+    mappings, patches = [], []
+    sources = _Sources(pid, state.exe)
+    for mapping in state.mappings:
+        number, sites = _keep(mapping, sources, files, core, memory)
+        patches += sites
+        mappings.append(_boot_mapping(mapping, number, state))
+    sources.close()
+    boot = BootImage(
+        mappings=mappings,
+        stack_start=state.stack_pointer,
+        stack=state.stack,
+        regs={"rip": state.entry, "rsp": state.stack_pointer},
+        auxv=state.auxv,
+        brk=state.brk,
+        patches=patches,
+    )
+    start = DomainStart(
+        domain=domain,
+        kind="exec",
+        pid=pid,
+        parent_domain=parent.domain,
+        parent_event=parent.event,
+        ppid=state.ppid,
+        time=time.monotonic_ns(),
+        comm=state.comm,
+        exe=state.exe,
+        cwd=state.cwd,
+        argv=state.argv,
+        envp=state.envp,
+        boot=boot,
+    )
+    return NewImage(pid, registers, state, start, patches)
+
+
+def carry(new: NewImage, core: Core, memory: int) -> None:
+    """Put the core into the image; it starts there once detached. Raises InjectError, ptrace.Gone."""
+    inject.inject(
+        new.pid,
+        new.registers,
+        core.image,
+        core.fd_base + core.image_fd,
+        fd_base=core.fd_base,
+        domain=new.start.domain,
+        auxv=new.state.auxv_address,
+        memory=memory,
+        patches=[inject.Patch(address, cpuid_sites.UD2) for address in new.patches],
+    )
+
+
+def lost_privilege(new: NewImage) -> str | None:
+    """What to tell of a set-user-ID program that runs without the rights its file would give it."""
+    try:
+        status = os.stat(f"/proc/{new.pid}/exe")
+    except OSError:
+        return None
+    auxv = dict(new.state.auxv)
+    user = status.st_mode & stat.S_ISUID and auxv.get(_AT_EUID) != status.st_uid
+    group = (
+        status.st_mode & stat.S_ISGID
+        and status.st_mode & stat.S_IXGRP
+        and auxv.get(_AT_EGID) != status.st_gid
+    )
+    if user or group:
+        kind = "user" if user else "group"
+        return f"{new.state.exe} is a set-{kind}-ID program: it is recorded without that privilege"
+    return None
+
+
+class _Sources:
+    """Opens the files an image shows, each once."""
+
+    def __init__(self, pid: int, exe: str) -> None:
+        self._pid = pid
+        self._exe = exe
+        self._fds: dict[str, int | None] = {}
+
+    def fd(self, mapping: Mapping) -> int | None:
+        """The file of a mapping; None where what its path names now is another one."""
+        if mapping.path not in self._fds:
+            self._fds[mapping.path] = self._open(mapping)
+        return self._fds[mapping.path]
+
+    def _open(self, mapping: Mapping) -> int | None:
+        places = [mapping.path, f"/proc/{self._pid}/root{mapping.path}"]
+        if mapping.path == self._exe:
+            places.insert(0, f"/proc/{self._pid}/exe")
+        for path in places:
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            except OSError:
+                continue
+            if os.fstat(fd).st_ino == mapping.inode:
+                return fd
+            os.close(fd)
+        return None
+
+    def close(self) -> None:
+        for fd in self._fds.values():
+            if fd is not None:
+                os.close(fd)
+
+
+def _keep(
+    mapping: Mapping, sources: _Sources, files: FileTable, core: Core, memory: int
+) -> tuple[int, list[int]]:
+    """The file number of a mapping (0: anonymous) and the addresses of the CPUID instructions in it."""
+    if not mapping.is_file:
+        return 0, []
+    length = mapping.end - mapping.start
+    fd = sources.fd(mapping)
+    if fd is None:
+        content = os.pread(memory, min(length, _PIECE_MAX), mapping.start)
+        offsets = cpuid_sites.find(content) if mapping.executable and core.patch_cpuid else []
+        number = files.from_memory(mapping.path, mapping.offset, content)
+    else:
+        flags = _MAP_SHARED if mapping.prot[3] == "s" else _MAP_PRIVATE
+        number = files.mapped(fd, mapping.offset, length, prot_bits(mapping.prot), flags, mapping.path)
+        offsets = (
+            cpuid_sites.in_mapping(fd, mapping.offset, length)
+            if mapping.executable and core.patch_cpuid
+            else []
+        )
+    return number, [mapping.start + offset for offset in offsets]
+
+
+def prot_bits(prot: str) -> int:
+    """PROT_* bits of the letters of /proc/PID/maps."""
+    return sum(_PROT[letter] for letter in prot[:3] if letter != "-")
+
+
+def _boot_mapping(mapping: Mapping, number: int, state: ImageState) -> BootMapping:
+    return BootMapping(
+        start=mapping.start,
+        end=mapping.end,
+        prot=prot_bits(mapping.prot),
+        flags=mapping.prot[3],
+        offset=mapping.offset,
+        dev=os.makedev(*mapping.device),
+        ino=mapping.inode,
+        path=mapping.path,
+        file=number,
+        data=tuple((p.address, p.data) for p in state.changed if mapping.start <= p.address < mapping.end),
+    )

@@ -1,0 +1,44 @@
+"""What the core reports, in words. Each is told once; every one goes into the trace."""
+
+from __future__ import annotations
+
+from interfaces import abi
+
+OWN = 0
+"""Code of the recorder's own reports."""
+
+
+def call_name(number: int) -> str:
+    """The name of a system call, or its number."""
+    from interfaces.calls import CALLS
+
+    call = CALLS.get(number)
+    return call.name if call else f"number {number}"
+
+
+def text_of(code: int, b: int, c: int) -> str:
+    """The sentence for a report of the core with details `b` and `c`."""
+    match code:
+        case abi.Report.UNKNOWN_CALL:
+            return f"system call {call_name(b)} is not known: it answered ENOSYS"
+        case abi.Report.UNKNOWN_IOCTL:
+            return f"ioctl {b:#x} is not known: it answered ENOTTY"
+        case abi.Report.SHARED_OUTSIDE:
+            return (
+                f"memory at {b:#x} is shared with processes outside of the recording: "
+                "what they write there is not recorded"
+            )
+        case abi.Report.SHARED_LATE:
+            return f"inode {b} is mapped shared in domain {c} too: the order of accesses is not recorded"
+        case abi.Report.REFUSED:
+            return f"system call {call_name(b)} cannot be recorded: it answered ENOSYS"
+        case abi.Report.SECCOMP:
+            return "a seccomp filter was accepted but is not applied while recording"
+        case abi.Report.GS:
+            return "the GS base belongs to the recorder while recording: the program's wish was refused"
+        case abi.Report.COMPAT:
+            return "a 32-bit system call cannot be recorded: it answered ENOSYS"
+        case abi.Report.PTRACE:
+            return "ptrace by the recorded program is not recorded"
+        case _:
+            return f"report {code} of the core ({b:#x}, {c:#x})"
