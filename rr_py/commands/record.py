@@ -17,6 +17,8 @@ from rr_py.messages import say
 from rr_py.options import OptionalValue, OptionalValueCommand
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from recorder import RecordOptions, RecordResult
 
 CHECKSUM_EVERY = 1000
@@ -52,6 +54,23 @@ def read_environment(
             raise click.BadParameter(f"{text!r} is not NAME=VALUE")
         env[name] = value
     return env
+
+
+def complete_program(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Programs on PATH for the first word, files for it and all others."""
+    from click.shell_completion import CompletionItem
+
+    found = [CompletionItem(incomplete, type="file")]
+    if not context.params.get("program") and "/" not in incomplete:
+        for folder in os.get_exec_path():
+            try:
+                with os.scandir(folder) as entries:
+                    found += [
+                        CompletionItem(entry.name) for entry in entries if entry.name.startswith(incomplete)
+                    ]
+            except OSError:
+                continue
+    return found
 
 
 @click.command(
@@ -115,7 +134,14 @@ def read_environment(
     "keep only the trace of the run that failed.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing about the recording when it is done.")
-@click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="PROGRAM [ARGS]...")
+@click.argument(
+    "program",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    required=True,
+    metavar="PROGRAM [ARGS]...",
+    shell_complete=complete_program,
+)
 def command(
     trace: str | None,
     checksum: int | None,
