@@ -1,0 +1,113 @@
+"""From the recorded image of a program to the steps by which the core lays it out again (struct rr_boot).
+
+The kernel's own pages (vdso, vvar, vsyscall) are left out: the recorded program never used them. Everything
+else appears at its recorded address, whatever this kernel's exec did.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from dataclasses import dataclass
+
+from interfaces import abi
+from replayer.errors import NothingToReplayError
+from tracefile.records import BootImage, BootMapping
+
+_PAGE = 4096
+_PROT_READ_WRITE = 3
+_MAP_SHARED = 1
+_STACK_MIN = 8 << 20
+_STACK_MAX = 1 << 30
+_STACK_GAP = 1 << 20
+_KERNEL_PAGES = ("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One struct rr_boot; `data` follows it, padded to 8 bytes."""
+
+    op: abi.BootOp
+    addr: int = 0
+    len: int = 0
+    prot: int = 0
+    file: int = 0
+    flags: int = 0
+    off: int = 0
+    data: bytes = b""
+
+    def encode(self) -> bytes:
+        """The bytes the core reads."""
+        head = abi.Boot(self.op, self.prot, self.file, self.flags, self.addr, self.len, self.off)
+        return bytes(head) + self.data + bytes(-len(self.data) % 8)
+
+
+def steps(image: BootImage, stack_limit: int | None = None) -> list[Step]:
+    """The steps that lay `image` out; `stack_limit` is the bytes the main stack may grow to (None: as here).
+
+    Raises NothingToReplayError when the image has no stack or no entry.
+    """
+    stack_top = image.stack_start + len(image.stack)
+    try:
+        entry, stack_pointer = image.regs["rip"], image.regs["rsp"]
+    except KeyError as error:
+        raise NothingToReplayError(f"the recorded image lacks register {error}", "Record again.") from None
+    if not image.stack or not image.stack_start <= stack_pointer < stack_top:
+        raise NothingToReplayError("the recorded image has no stack", "Record again.")
+    plan: list[Step] = []
+    taken = 0
+    for mapping in sorted(image.mappings, key=lambda mapping: mapping.start):
+        if mapping.path in _KERNEL_PAGES or abi.BASE <= mapping.start < abi.END:
+            continue
+        if mapping.path == "[stack]" or mapping.start < stack_top <= mapping.end:
+            stack_top = mapping.end
+            continue
+        if mapping.end <= image.stack_start:
+            taken = max(taken, mapping.end)
+        plan += _mapped(mapping)
+    plan.append(_stack(image, stack_top, taken, stack_limit))
+    plan.append(Step(abi.BootOp.DATA, image.stack_start, len(image.stack), data=image.stack))
+    plan += [Step(abi.BootOp.PATCH, address) for address in image.patches]
+    plan.append(Step(abi.BootOp.BRK, image.brk))
+    plan.append(Step(abi.BootOp.START, entry, stack_pointer))
+    return plan
+
+
+def _mapped(mapping: BootMapping) -> list[Step]:
+    flags = _MAP_SHARED if mapping.flags == "s" else 0
+    found = [
+        Step(
+            abi.BootOp.MAP, mapping.start, mapping.end - mapping.start, mapping.prot, mapping.file, flags,
+            mapping.offset if mapping.file else 0,
+        )
+    ]  # fmt: skip
+    found += [Step(abi.BootOp.DATA, address, len(data), data=data) for address, data in mapping.data]
+    return found
+
+
+def _stack(image: BootImage, top: int, taken: int, limit: int | None) -> Step:
+    """The whole range the main stack may grow into, kept clear of what lies below it."""
+    if limit is None:
+        limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    size = _STACK_MAX if limit == resource.RLIM_INFINITY else min(max(limit, _STACK_MIN), _STACK_MAX)
+    lowest = max(top - size, taken + _STACK_GAP if taken else 0) & -_PAGE
+    lowest = min(lowest, image.stack_start & -_PAGE)
+    return Step(abi.BootOp.STACK, lowest, top - lowest, _PROT_READ_WRITE)
+
+
+def encode(plan: list[Step]) -> bytes:
+    """The bytes of a plan."""
+    return b"".join(step.encode() for step in plan)
+
+
+def to_memfd(data: bytes) -> int:
+    """A memfd that holds a plan; the caller closes it."""
+    descriptor = os.memfd_create("rr-boot", os.MFD_CLOEXEC)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -1,0 +1,147 @@
+"""Feeding one domain's ring: the trace's chunks become slots, decompressed ahead of the program that reads
+them.
+
+The first chunk is put in when the ring is made; a thread does the rest if there is more, so that short
+processes cost no thread. A slot is filled only while it is FREE and is then SEALED; the core frees it
+again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from interfaces import abi
+from interposer.shared import Ring
+from tracefile.chunk import Chunk
+from tracefile.errors import TraceFormatError
+
+_POLL = 0.1
+
+
+class ChunkFilter(Protocol):
+    """May change a chunk before it is fed (whose output is echoed, say)."""
+
+    def __call__(self, chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
+        """The events and the payload to feed in the chunk's place; of the same lengths."""
+
+
+def unchanged(chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
+    """The filter that changes nothing."""
+    return chunk.events, chunk.payload
+
+
+class Feeder:
+    """Keeps a domain's ring filled until the log ends. `close` ends its thread."""
+
+    def __init__(
+        self,
+        ring: Ring,
+        chunks: Iterator[Chunk],
+        path: str,
+        chunk_filter: ChunkFilter = unchanged,
+        on_failure: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """`path` names the trace in errors; `on_failure` is told, in the thread, what ended it early."""
+        self._ring = ring
+        self._chunks = chunks
+        self._path = path
+        self._filter = chunk_filter
+        self._on_failure = on_failure
+        self._sequence = 0
+        self._next_event = 0
+        self._next: Chunk | None = None
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self.failure: Exception | None = None
+
+    def start(self) -> None:
+        """Fill the first slot now, and go on in a thread if there is more. Raises TraceFormatError."""
+        self._next = next(self._chunks, None)
+        if self._next is None:
+            self._publish(None, last=True)
+            return
+        self._advance()
+        if self._next is not None:
+            self._thread = threading.Thread(target=self._run, name="rr-feeder", daemon=True)
+            self._thread.start()
+
+    def freed(self) -> None:
+        """The core has freed a slot."""
+        with self._changed:
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Stop feeding and wait for the thread; the ring may be unmapped afterwards."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        try:
+            while self._next is not None and self._wait_free():
+                self._advance()
+        except Exception as error:
+            self.failure = error
+            if self._wait_free():
+                self._publish(None, last=True)
+            if self._on_failure is not None:
+                self._on_failure(error)
+
+    def _wait_free(self) -> bool:
+        """Wait until the next slot is free; False when the feeder is being closed."""
+        slot = self._ring.slot(self._sequence)
+        with self._changed:
+            while slot.state != abi.SlotState.FREE and not self._closing:
+                self._changed.wait(_POLL)
+            return not self._closing
+
+    def _advance(self) -> None:
+        """Publish the chunk at hand, having looked whether another one follows."""
+        chunk = self._next
+        events, payload = self._checked(chunk) if chunk is not None else (None, b"")
+        self._next = next(self._chunks, None)
+        self._publish(events, payload, last=self._next is None)
+
+    def _checked(self, chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
+        """A chunk's parts, once nothing in it can lead the core outside the slot."""
+        events, payload = self._filter(chunk)
+        problem = ""
+        if chunk.first_event != self._next_event:
+            problem = f"event {self._next_event} is missing, event {chunk.first_event} follows"
+        elif len(events) > abi.SLOT_EVENTS or len(payload) > abi.SLOT_PAYLOAD_MAX:
+            problem = f"a chunk of {len(events)} events and {len(payload)} bytes of payload is too large"
+        elif len(events):
+            ends = events["payload_off"].astype(np.uint64) + events["payload_len"]
+            if int(ends.max()) > len(payload):
+                problem = "an event points outside of its chunk's payload"
+        if problem:
+            raise TraceFormatError(self._path, 0, f"domain {chunk.domain}: {problem}")
+        self._next_event = chunk.end_event
+        return events, payload
+
+    def _publish(self, events: npt.NDArray[np.void] | None, payload: bytes = b"", *, last: bool) -> None:
+        """Fill the next slot, which is free, and hand it over."""
+        sequence, ring = self._sequence, self._ring
+        slot = ring.slot(sequence)
+        count = len(events) if events is not None else 0
+        if events is not None:
+            ring.events(sequence, 0, count)[:] = np.ascontiguousarray(events).view(np.uint8).data
+        if payload:
+            ring.payload(sequence, 0, len(payload))[:] = payload
+        slot.payload_used = len(payload)
+        slot.first_event = self._next_event - count
+        slot.sequence = sequence
+        slot.last = int(last)
+        slot.nevents = count
+        slot.state = abi.SlotState.SEALED
+        ring.wake_slot(sequence)
+        self._sequence = sequence + 1

@@ -1,0 +1,118 @@
+"""Replaying a recording from its beginning to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from interfaces.errors import ExitStatus
+from replayer import machine, scope
+from replayer.divergence import DivergenceReport
+from replayer.domain import LiveDomain
+from replayer.inspect import report_divergence
+from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
+from replayer.supervisor import Stuck, Supervisor
+from tracefile import DomainEnd, TraceReader
+
+_SHOWN = 8
+
+
+def replay(options: ReplayOptions) -> ReplayResult:
+    """Replay a trace, or one process of it, and say how that ended; no process is left behind in any case.
+
+    Raises TraceError for a file that is no usable trace, MachineError, NothingToReplayError,
+    FileChangedError, ContentError or CoreError for what prevents a replay. That the program went another
+    way is not an error but a result.
+    """
+    began = time.monotonic()
+    with TraceReader.open(options.trace) as reader:
+        chosen = scope.whole(reader) if options.pid is None else scope.one_process(reader, options.pid)
+        if not options.ignore_cpu:
+            machine.check(reader.meta)
+        supervisor = Supervisor(
+            reader,
+            chosen,
+            echo=(options.stdout, options.stderr) if options.echo else None,
+            verify=options.verify,
+            timeout=DEFAULT_TIMEOUT if options.timeout is None else options.timeout,
+        )
+        try:
+            if options.pid is None:
+                supervisor.contents.check_all()
+            supervisor.start()
+            supervisor.run()
+            divergence = None
+            if supervisor.diverged is not None:
+                divergence = report_divergence(supervisor, supervisor.diverged)
+            return _result(supervisor, divergence, time.monotonic() - began)
+        finally:
+            supervisor.close()
+
+
+def _result(supervisor: Supervisor, divergence: DivergenceReport | None, seconds: float) -> ReplayResult:
+    reader = supervisor.reader
+    pid = supervisor.scope.pid
+    notes = list(supervisor.notes)
+    status, number = 0, None
+    message = ""
+    ending = final_end(reader, supervisor.scope.starts[0] if pid is None else None, pid)
+    if divergence is not None:
+        end, status, message = ReplayEnd.DIVERGED, int(ExitStatus.DIVERGED), divergence.text()
+    elif supervisor.stuck is not None:
+        end, status, message = ReplayEnd.STUCK, int(ExitStatus.DIVERGED), stuck_text(supervisor.stuck)
+    else:
+        incomplete = bool(supervisor.incomplete) or ending is None or not reader.complete
+        end = ReplayEnd.INCOMPLETE if incomplete else ReplayEnd.FINISHED
+        if ending is not None and ending.status == "exited":
+            status = ending.code
+        elif ending is not None and ending.status == "signaled":
+            number = ending.code
+        if incomplete:
+            notes.append(incomplete_text(reader, supervisor.incomplete))
+    return ReplayResult(
+        end=end,
+        status=status,
+        signal=number,
+        message=message,
+        notes=tuple(notes),
+        events=supervisor.total_events(),
+        processes=supervisor.processes,
+        seconds=seconds,
+        divergence=divergence,
+    )
+
+
+def final_end(reader: TraceReader, start: int | None, pid: int | None = None) -> DomainEnd | None:
+    """How a process ended (that of domain `start`, or `pid`), whatever it executed; None: unknown."""
+    if pid is None:
+        assert start is not None
+        pid = reader.domains[start].pid
+    ends = [end for info in reader.domains.values() for end in info.ends if end.pid == pid]
+    final = [end for end in ends if end.status in ("exited", "signaled")]
+    return max(final, key=lambda end: (end.time, end.domain)) if final else None
+
+
+def incomplete_text(reader: TraceReader, domains: Sequence[LiveDomain]) -> str:
+    """Where the recording stops, for people."""
+    where = "; ".join(
+        f"process {domain.info.pid} ({domain.info.comm or '?'}) after event {domain.count()}"
+        for domain in domains[:_SHOWN]
+    )
+    more = f"; and {len(domains) - _SHOWN} more" if len(domains) > _SHOWN else ""
+    failure = next((domain.feeder.failure for domain in domains if domain.feeder.failure is not None), None)
+    why = str(failure) if failure is not None else reader.stopped or "the program went on unrecorded"
+    return f"the recording stops here{': ' + where + more if where else ''} ({why.rstrip('.')})"
+
+
+def stuck_text(stuck: Stuck) -> str:
+    """Where a replay that makes no progress stands, for people."""
+    lines = [f"the replay made no progress for {stuck.seconds:g} seconds and was ended"]
+    for domain in stuck.domains[:_SHOWN]:
+        lines.append(
+            f"  process {domain.info.pid} ({domain.info.comm or '?'}), domain {domain.number}: "
+            f"after event {domain.count()} of {domain.total}"
+        )
+    if len(stuck.domains) > _SHOWN:
+        lines.append(f"  and {len(stuck.domains) - _SHOWN} more domains")
+    lines.append("  (--timeout SECONDS waits longer)")
+    return "\n".join(lines)

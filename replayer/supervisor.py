@@ -1,0 +1,433 @@
+"""The replayer's loop: starts the core, answers its questions, watches its processes, and ends all of them.
+
+It runs in the caller's thread (`run`), so that an exception there ends the replay; `close` leaves nothing
+behind in any case. Processes are never signalled one by one unless they are unreaped children of this
+replay.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from interfaces import abi
+from interposer import image_path
+from interposer.channel import Channel, Message, Received
+from interposer.shared import GlobalPage
+from replayer import bootplan, watchdog
+from replayer.contents import Contents
+from replayer.domain import NEVER, LiveDomain, Task
+from replayer.errors import CoreError, NothingToReplayError
+from replayer.feeder import ChunkFilter, unchanged
+from replayer.launch import Ended, Group, fd_base
+from replayer.output import Numbering, ProcessFilter, Turns
+from replayer.scope import Scope
+from tracefile import TraceError, TraceReader
+
+_TICK = 0.1
+_TURN_TICK = 0.005
+_IDLE_TURN = 1.0
+_MAP_SHARED = 1
+_CPU_EVERY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """The watchdog ended the replay: seconds it waited, and where each domain stands."""
+
+    seconds: float
+    domains: tuple[LiveDomain, ...]
+
+
+class Supervisor:
+    """Runs one replay. `diverged`, `stuck`, `incomplete` and `notes` say how it went."""
+
+    def __init__(
+        self,
+        reader: TraceReader,
+        scope: Scope,
+        *,
+        echo: tuple[int, int] | None,
+        verify: bool,
+        timeout: float,
+        core: Path | None = None,
+    ) -> None:
+        """`echo`: descriptors for the program's output and errors, None: none. `timeout` in seconds."""
+        self.reader = reader
+        self.scope = scope
+        self.contents = Contents(reader)
+        self.domains: dict[int, LiveDomain] = {}
+        self.stops: dict[int, int] = {}
+        self.diverged: LiveDomain | None = None
+        self.stuck: Stuck | None = None
+        self.incomplete: list[LiveDomain] = []
+        self.notes: list[str] = []
+        self.processes = 0
+        self._echo = echo
+        self._verify = verify
+        self._timeout = timeout
+        self._core = core
+        self._groups: list[Group] = []
+        self._pids: dict[int, int] = {}
+        self._pidfds: dict[int, int] = {}
+        self._killed: set[int] = set()
+        self._numbering = Numbering()
+        self._selector = selectors.DefaultSelector()
+        self._hello: Channel | None = None
+        self._page: GlobalPage | None = None
+        self._turns: Turns | None = None
+        self._watchdog = watchdog.Watchdog(timeout)
+        self._last_look = 0.0
+        self._error: Exception | None = None
+        self._needed = {domain: set(children) for domain, children in (scope.until or {}).items()}
+
+    # ---- the caller's side ----
+
+    def start(self) -> None:
+        """Start the core for every domain the scope begins with. Raises CoreError or ImageError."""
+        core = self._core or image_path()
+        self._page = GlobalPage()
+        fields = self._page.fields
+        fields.mode = abi.RingState.REPLAYING
+        fields.tool_pid = os.getpid()
+        fields.fd_base = fd_base()
+        fields.next_domain = max(self.reader.domains, default=0) + 1
+        fields.checksum_every = int(self._verify)
+        fields.replay_echo = 3 if self._echo is not None else 0
+        if os.environ.get("RR_PY_PATCH") == "0":
+            fields.flags |= abi.GlobalFlag.NO_PATCH
+        self._turns = Turns(self._page)
+        self._hello, theirs = Channel.pair(credentials=True)
+        self._selector.register(self._hello, selectors.EVENT_READ, self._on_hello)
+        null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        image = os.open(core, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            out, err = self._echo if self._echo is not None else (null, null)
+            hidden = {
+                abi.FD_HELLO: theirs.fileno(),
+                abi.FD_IMAGE: image,
+                abi.FD_GLOBAL: self._page.fd,
+                abi.FD_OUT: out if _is_open(out) else null,
+                abi.FD_ERR: err if _is_open(err) else null,
+            }
+            for domain in self.scope.starts:
+                self._groups.append(Group(core, domain, hidden))
+                self._watch(self._groups[-1].leader)
+        finally:
+            theirs.close()
+            os.close(image)
+            os.close(null)
+
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        """Serve the replay until it has ended, or `until` is true (asked after every step).
+
+        Raises FileChangedError or ContentError for content that is not there, CoreError when a process
+        broke down.
+        """
+        while not self.over and not (until is not None and until()):
+            self._step()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen: diverged, stuck, or every process has ended."""
+        return (
+            self.diverged is not None or self.stuck is not None or all(group.empty for group in self._groups)
+        )
+
+    def total_events(self) -> int:
+        """Events consumed so far by all domains."""
+        return sum(domain.count() for domain in self.domains.values())
+
+    def close(self) -> None:
+        """End every process of the replay and give everything back. Doing so again does nothing."""
+        for group in self._groups:
+            group.kill()
+        for domain in self.domains.values():
+            domain.finish()
+        for key in list(self._selector.get_map().values()):
+            self._selector.unregister(key.fileobj)
+            if isinstance(key.fileobj, Channel):
+                key.fileobj.close()
+        for descriptor in self._pidfds.values():
+            os.close(descriptor)
+        self._pidfds.clear()
+        self._selector.close()
+        self.contents.close()
+        if self._page is not None:
+            self._turns = None
+            self._page.close()
+            self._page = None
+
+    # ---- one step ----
+
+    def _step(self) -> None:
+        waiting = any(domain.waiting().number is not None for domain in self.domains.values())
+        for key, _events in self._selector.select(_TURN_TICK if waiting else _TICK):
+            key.data(key.fileobj)
+        if self._error is not None:
+            raise self._error
+        if not self.over:
+            self._look()
+
+    def _look(self) -> None:
+        """What no message tells: ended processes that never spoke, output turns, and lack of progress."""
+        now = time.monotonic()
+        if now - self._last_look >= _TICK:
+            self._reap()
+        assert self._turns is not None
+        waiting = [domain.waiting() for domain in self.domains.values()]
+        if any(one.number is not None for one in waiting):
+            self._turns.look(waiting, self._more_expected, self._watchdog.idle > _IDLE_TURN)
+        if now - self._last_look >= _CPU_EVERY or self._last_look == 0.0:
+            self._last_look = now
+            self._watch_progress(now)
+
+    def _watch_progress(self, now: float) -> None:
+        if any(domain.paused for domain in self.domains.values()):
+            return
+        used = watchdog.usage(self._pids)
+        progress = (self.total_events(), len(self.domains), len(self._pids))
+        free = self._echo is None or watchdog.writable(fd for fd in self._echo if _is_open(fd))
+        if self._watchdog.look(now, progress, used, free, self._longest_gap):
+            live = tuple(domain for domain in self.domains.values() if not domain.finished)
+            self.stuck = Stuck(self._timeout, live)
+
+    def _longest_gap(self) -> float:
+        return max((domain.recorded_gap() for domain in self.domains.values()), default=0.0)
+
+    def _more_expected(self) -> bool:
+        """Whether a domain is being made: its parent is past that event, but it has not spoken yet."""
+        for number, info in self.reader.domains.items():
+            if number in self.domains or info.parent_event is None or not self.scope.wants(number):
+                continue
+            parent = self.domains.get(info.parent_domain)
+            if parent is not None and parent.count() > info.parent_event and not self._given_up(parent):
+                return True
+        return False
+
+    @staticmethod
+    def _given_up(parent: LiveDomain) -> bool:
+        return parent.finished and parent.count() < parent.total
+
+    # ---- processes ----
+
+    def _watch(self, pid: int) -> None:
+        """Wake up when this process ends."""
+        if pid in self._pidfds:
+            return
+        with suppress(OSError):
+            self._pidfds[pid] = os.pidfd_open(pid)
+            self._selector.register(self._pidfds[pid], selectors.EVENT_READ, lambda _fd: self._reap())
+
+    def _reap(self) -> None:
+        for group in self._groups:
+            for ended in group.reap():
+                self._ended(ended)
+
+    def _ended(self, ended: Ended) -> None:
+        descriptor = self._pidfds.pop(ended.pid, None)
+        if descriptor is not None:
+            self._selector.unregister(descriptor)
+            os.close(descriptor)
+        number = self._pids.pop(ended.pid, None)
+        domain = self.domains.get(number) if number is not None else None
+        if domain is None:
+            if not self.domains and all(group.empty for group in self._groups) and self._error is None:
+                self._error = CoreError(
+                    f"the core ended before it began: {_how(ended)}",
+                    "Install rr-py again; see `rr-py doctor`.",
+                )
+            return
+        self._drain()
+        domain.processes.discard(ended.pid)
+        if ended.pid not in self._killed and self.diverged is None and self._error is None:
+            self._error = self._broken(domain, ended)
+        if not domain.processes:
+            domain.finish()
+
+    def _drain(self) -> None:
+        """Take in what the core said before a process ended."""
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, Channel):
+                key.data(key.fileobj)
+
+    def _broken(self, domain: LiveDomain, ended: Ended) -> Exception | None:
+        """The error if a process ended otherwise than the recorded one, None if all is well."""
+        as_recorded = ("signaled", ended.signal) if ended.signal else ("exited", ended.code)
+        if any((end.status, end.code) == as_recorded for end in domain.info.ends):
+            return None
+        if not ended.signal and (domain.count() >= domain.total or (domain.processes and ended.code != 125)):
+            return None
+        remedy = "This is a defect in rr-py: please report it with the trace."
+        if ended.signal == signal.SIGKILL:
+            remedy = "Somebody killed it, or memory ran out: replay again."
+        return CoreError(
+            f"process {domain.info.pid} ({domain.info.comm}): its replay broke down {_how(ended)} "
+            f"after event {domain.count()} of {domain.total} in domain {domain.number}",
+            remedy,
+        )
+
+    def _end_domain(self, domain: LiveDomain) -> None:
+        """End the processes of one domain."""
+        for pid in domain.processes:
+            self._killed.add(pid)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    # ---- messages ----
+
+    def _on_hello(self, channel: Channel) -> None:
+        while (received := channel.receive()) is not None:
+            if received.message.type != abi.Msg.NEED_RING or len(received.fds) != 1:
+                for descriptor in received.fds:
+                    os.close(descriptor)
+                continue
+            control = Channel.adopt(received.fds[0])
+            try:
+                self._need_ring(control, received)
+            except (TraceError, NothingToReplayError) as error:
+                control.send(Message(abi.Msg.NEED_RING, -errno.EIO))
+                control.close()
+                self._error = self._error or error
+
+    def _need_ring(self, control: Channel, received: Received) -> None:
+        message = received.message
+        info = self.reader.domains.get(message.a)
+        if info is None or not self.scope.wants(message.a):
+            control.send(Message(abi.Msg.NEED_RING, -errno.ENOENT))
+            control.close()
+            return
+        pid = received.sender or message.pid
+        domain = self.domains.get(message.a)
+        if domain is None or domain.finished:
+            domain = LiveDomain.create(
+                self.reader, info, self._filter(info.domain), self.stops.get(info.domain, NEVER)
+            )
+            self.domains[info.domain] = domain
+        plan = -1
+        size = 0
+        try:
+            if message.c:
+                boot = info.boot
+                if boot is None:
+                    raise NothingToReplayError(
+                        f"the trace does not hold the program image of domain {info.domain}", "Record again."
+                    )
+                data = bootplan.encode(bootplan.steps(boot))
+                plan, size = bootplan.to_memfd(data), len(data)
+            fds = (domain.ring_fd, plan) if plan >= 0 else (domain.ring_fd,)
+            control.send(Message(abi.Msg.NEED_RING, 0, a=size), fds=fds)
+        finally:
+            if plan >= 0:
+                os.close(plan)
+        self._join(domain, pid, message.b, control)
+        self._made(info.parent_domain, info.domain)
+
+    def _join(self, domain: LiveDomain, pid: int, recorded_pid: int, control: Channel) -> None:
+        """A process now lives in a domain; it leaves the one it was in before."""
+        before = self._pids.get(pid)
+        if before is None:
+            self.processes += 1
+        elif before != domain.number:
+            old = self.domains[before]
+            old.processes.discard(pid)
+            if not old.processes:
+                old.finish()
+        self._pids[pid] = domain.number
+        domain.processes.add(pid)
+        domain.tasks[recorded_pid] = Task(recorded_pid, recorded_pid, pid, pid)
+        self._watch(pid)
+        number = domain.number
+        self._selector.register(
+            control, selectors.EVENT_READ, lambda channel: self._on_control(number, channel)
+        )
+
+    def _made(self, parent: int, child: int) -> None:
+        """An ancestor is replayed only as far as it is needed."""
+        needed = self._needed.get(parent)
+        if needed is not None:
+            needed.discard(child)
+            if not needed and parent in self.domains:
+                self._end_domain(self.domains[parent])
+
+    def _filter(self, number: int) -> ChunkFilter:
+        if self._echo is None:
+            return ProcessFilter(None, None)
+        if self.scope.echoed is None:
+            return unchanged
+        if number not in self.scope.echoed:
+            return ProcessFilter(None, None)
+        own = self.reader.domains[number].pid == self.scope.pid
+        return ProcessFilter(self.scope.pid, self._numbering, others_shown=own)
+
+    def _on_control(self, number: int, channel: Channel) -> None:
+        if channel.fileno() < 0:
+            return
+        domain = self.domains[number]
+        while (received := channel.receive()) is not None:
+            for descriptor in received.fds:
+                os.close(descriptor)
+            self._on_message(domain, channel, received)
+        if channel.closed:
+            self._selector.unregister(channel)
+            channel.close()
+
+    def _on_message(self, domain: LiveDomain, channel: Channel, received: Received) -> None:
+        message = received.message
+        match message.type:
+            case abi.Msg.SEALED:
+                domain.feeder.freed()
+            case abi.Msg.NEED_FILE:
+                self._need_file(domain, channel, message)
+            case abi.Msg.TASK:
+                domain.tasks[message.a] = Task(message.a, message.b, message.c, message.pid)
+            case abi.Msg.STUCK:
+                self._on_stuck(domain)
+
+    def _need_file(self, domain: LiveDomain, channel: Channel, message: Message) -> None:
+        shared = bool(message.d >> 32 & _MAP_SHARED)
+        try:
+            content = self.contents.get(message.a, domain.number, message.b, shared)
+        except Exception as error:
+            self._error = self._error or error
+            channel.send(Message(abi.Msg.NEED_FILE, -errno.ENOENT))
+            return
+        channel.send(Message(abi.Msg.NEED_FILE, 0, a=content.offset), fds=(content.fd,))
+
+    def _on_stuck(self, domain: LiveDomain) -> None:
+        if domain.finished:
+            return
+        reason = domain.ring.control.diverged
+        if reason == abi.Divergence.END:
+            if (
+                not domain.info.ends
+                or domain.info.ends[-1].status == "lost"
+                or domain.feeder.failure is not None
+            ):
+                self.incomplete.append(domain)
+            self._end_domain(domain)
+        elif reason != abi.Divergence.NONE and self.diverged is None:
+            self.diverged = domain
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def _how(ended: Ended) -> str:
+    if ended.signal:
+        with suppress(ValueError):
+            return f"with {signal.Signals(ended.signal).name}"
+        return f"with signal {ended.signal}"
+    return f"with status {ended.code}"
