@@ -1,9 +1,9 @@
 """Where a file's code has CPUID instructions.
 
-Where the processor cannot make CPUID trap, each of them becomes UD2 in the program's memory and the core
-answers in its place. A wrong site would break the program, so two bytes that look like CPUID count only when
-disassembling from the start of their function arrives exactly there; where no function start is known, when
-almost every start a little before them does.
+Where the processor cannot make CPUID trap, each of them becomes an invalid instruction (ce a2) in the
+program's memory and the core answers in its place. A wrong site would break the program, so two bytes that
+look like CPUID count only when disassembling from the start of their function arrives exactly there; where
+no function start is known, when almost every start a little before them does.
 
 What was found is kept between runs (`filecache`).
 """
@@ -19,7 +19,7 @@ from interposer.elf import PF_X, PT_GNU_EH_FRAME, Elf, ElfError, parse
 from interposer.filecache import FileCache
 
 CPUID = b"\x0f\xa2"
-UD2 = b"\x0f\x0b"
+INVALID = b"\xce\xa2"
 
 _CACHE = "cpuid-1"
 _CACHE_LEAST = 1 << 16

@@ -134,7 +134,7 @@ def carry(new: NewImage, core: Core, memory: int) -> None:
         domain=new.start.domain,
         auxv=new.state.auxv_address,
         memory=memory,
-        patches=[inject.Patch(address, cpuid_sites.UD2) for address in new.patches],
+        patches=[inject.Patch(address, cpuid_sites.INVALID) for address in new.patches],
     )
 
 

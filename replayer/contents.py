@@ -69,7 +69,7 @@ class Contents:
         entry = self._reader.files.get(number)
         if entry is None:
             raise ContentError(f"the trace has no file {number}", "The trace is damaged: record again.")
-        if entry.shared and entry.object is not None and shared:
+        if entry.shared and entry.object is not None and shared and self._in_trace(entry):
             return Content(self._shared(entry, domain), offset)
         descriptor = self._open.get(number)
         if descriptor is None:

@@ -174,7 +174,7 @@ NORETURN void rr_boot_replay(u64 *stack) {
     switch (op->op) {
       case RR_B_MAP: boot_map(op); break;
       case RR_B_DATA:
-        boot_write(op->addr, op + 1, op->len, op->prot);
+        boot_write(op->addr, op + 1, op->len, op->prot ? op->prot : PROT_READ | PROT_WRITE);
         at += (op->len + 7) & ~7ul;
         break;
       case RR_B_STACK:
