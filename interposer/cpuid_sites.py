@@ -34,11 +34,16 @@ _known: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
 
 
 def in_mapping(fd: int, offset: int, length: int) -> list[int]:
-    """The CPUID instructions in bytes [offset, offset + length) of the file, counted from `offset`.
+    """The file offsets of the CPUID instructions in bytes [offset, offset + length) of the file.
 
     Raises OSError when the file cannot be read.
     """
-    return [site - offset for site in sites(fd) if offset <= site and site + len(CPUID) <= offset + length]
+    return [site for site in sites(fd) if offset <= site and site + len(CPUID) <= offset + length]
+
+
+def is_elf(fd: int) -> bool:
+    """Whether the file may be an ELF file; any other is searched for code only where it is mapped as such."""
+    return os.pread(fd, 4, 0) == b"\x7fELF"
 
 
 def sites(fd: int) -> tuple[int, ...]:

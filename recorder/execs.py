@@ -23,12 +23,13 @@ from tracefile import DomainStart, TraceWriteError
 
 @dataclass(eq=False, slots=True)
 class _Pending:
-    """A thread that is traced on its way into execve."""
+    """A thread that is traced on its way into execve; with it `tasks` of its domain end if that succeeds."""
 
     tid: int
     own_tid: int
     process: Process
     new_domain: int
+    tasks: int
     leaving: bool = False
 
 
@@ -67,7 +68,7 @@ class Execs:
         answer = Message(abi.Msg.EXEC, 0, a=message.a)
         try:
             ptrace.seize(tid)
-            self._pending[tid] = _Pending(tid, message.tid, process, message.a)
+            self._pending[tid] = _Pending(tid, message.tid, process, message.a, message.b)
         except Gone:
             answer = answer._replace(result=-1)
         except OSError as error:
@@ -177,7 +178,7 @@ class Execs:
         )
         event.args[0] = pending.new_domain
         written = domain.drain.append(event)
-        control.ntasks = max(control.ntasks - 1, 0)
+        control.ntasks = max(control.ntasks - pending.tasks, 0)
         domain.ring.free_baton()
         return place if written else None
 

@@ -17,7 +17,7 @@ from interposer.filecache import FileCache
 from tracefile import FileEntry, blob_digest, new_digest
 
 PROT_WRITE, PROT_EXEC = 2, 4
-MAP_SHARED = 1
+MAP_PRIVATE = 2
 MAP_TYPE = 0x0F
 
 _SYSTEM = (
@@ -58,6 +58,14 @@ class _Content(NamedTuple):
     shared: bool
 
 
+class Mapped(NamedTuple):
+    """Answer for one mapping: the number of its file (0: nothing to keep), and whether the number stands for
+    every private mapping of that file."""
+
+    number: int
+    whole: bool
+
+
 class FileTable:
     """Numbers the mapped files of a recording, and puts them into the trace."""
 
@@ -71,22 +79,22 @@ class FileTable:
         self._hashes = FileCache("sha256-1")
         self._disks: frozenset[int] | None = None
 
-    def mapped(self, fd: int, offset: int, length: int, prot: int, flags: int, path: str = "") -> int:
-        """The number of the file of which [offset, offset + length) is mapped; 0: nothing to keep.
+    def mapped(self, fd: int, offset: int, length: int, prot: int, flags: int, path: str = "") -> Mapped:
+        """The file of which [offset, offset + length) is mapped.
 
         Devices have nothing to keep. Raises OSError when the content cannot be read, and what the sink
         raises.
         """
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            return 0
-        shared = flags & MAP_TYPE != 2
+            return Mapped(0, False)
+        shared = flags & MAP_TYPE != MAP_PRIVATE
         path = path or os.readlink(f"/proc/self/fd/{fd}")
         if not (shared and prot & PROT_WRITE) and self._is_system(path, status):
             number = self._system(path, status, shared)
             if number:
-                return number
-        return self._stored(fd, path, status, offset, length, shared)
+                return Mapped(number, not shared)
+        return Mapped(self._stored(fd, path, status, offset, length, shared), False)
 
     def from_memory(self, path: str, offset: int, content: bytes) -> int:
         """Number for what a mapping shows of a file that cannot be opened."""

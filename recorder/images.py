@@ -198,20 +198,18 @@ def _keep(
     if not mapping.is_file:
         return 0, []
     length = mapping.end - mapping.start
+    search = mapping.executable and core.patch_cpuid
     fd = sources.fd(mapping)
     if fd is None:
         content = os.pread(memory, min(length, _PIECE_MAX), mapping.start)
-        offsets = cpuid_sites.find(content) if mapping.executable and core.patch_cpuid else []
-        number = files.from_memory(mapping.path, mapping.offset, content)
-    else:
-        flags = _MAP_SHARED if mapping.prot[3] == "s" else _MAP_PRIVATE
-        number = files.mapped(fd, mapping.offset, length, prot_bits(mapping.prot), flags, mapping.path)
-        offsets = (
-            cpuid_sites.in_mapping(fd, mapping.offset, length)
-            if mapping.executable and core.patch_cpuid
-            else []
-        )
-    return number, [mapping.start + offset for offset in offsets]
+        offsets = cpuid_sites.find(content) if search else []
+        return files.from_memory(mapping.path, mapping.offset, content), [
+            mapping.start + at for at in offsets
+        ]
+    flags = _MAP_SHARED if mapping.prot[3] == "s" else _MAP_PRIVATE
+    number = files.mapped(fd, mapping.offset, length, prot_bits(mapping.prot), flags, mapping.path).number
+    offsets = cpuid_sites.in_mapping(fd, mapping.offset, length) if search else []
+    return number, [at - mapping.offset + mapping.start for at in offsets]
 
 
 def prot_bits(prot: str) -> int:

@@ -24,7 +24,7 @@ from recorder import reports
 from recorder.domains import Domain, Process, end_of
 from recorder.drain import Drain, RingDamaged
 from recorder.execs import Execs
-from recorder.files import PROT_EXEC, FileTable
+from recorder.files import MAP_PRIVATE, MAP_TYPE, PROT_EXEC, FileTable
 from recorder.images import Core
 from recorder.terminal import Signals
 from tracefile import DomainStart, Report, TraceWriteError, TraceWriter
@@ -33,8 +33,7 @@ _TICK = 0.1
 _TICK_UNSIGNALLED = 0.005
 _GREETING_TICKS = 10
 _PATIENCE_TICKS = 10
-_MAP_SHARED_TYPES = (1, 3)
-_PATCHES_MAX = 4096
+_PATCHES_MAX = 2048
 
 
 @dataclass(slots=True)
@@ -282,25 +281,34 @@ class Supervisor:
                 )
 
     def _map_file(self, process: Process, received: Received) -> None:
-        """Answer which file a mapping shows, and which CPUID instructions in it are to be replaced."""
-        message, number, sites = received.message, 0, b""
+        """Answer which file a mapping shows, and where in it CPUID instructions are to be replaced."""
+        message, answer, sites = received.message, Message(abi.Msg.MAP_FILE), b""
         try:
             if received.fds and not self.problem:
-                fd, length, offset = received.fds[0], message.b, message.c
-                prot, flags = message.d & 0xFFFFFFFF, message.d >> 32
                 with self._writing():
-                    number = self._files.mapped(fd, offset, length, prot, flags)
-                if prot & PROT_EXEC and self._core.patch_cpuid and flags & 0x0F not in _MAP_SHARED_TYPES:
-                    found = cpuid_sites.in_mapping(fd, offset, length)[:_PATCHES_MAX]
-                    sites = b"".join(site.to_bytes(4, "little") for site in found)
+                    answer, sites = self._mapped(message, received.fds[0])
         except OSError as error:
             self.tell(
                 process.domain.number,
                 process.pid,
-                f"a mapped file cannot be read ({error.strerror}): not recorded",
+                f"a file that process {process.pid} maps cannot be read ({error.strerror}): not recorded",
             )
-        finally:
-            process.channel.send(Message(abi.Msg.MAP_FILE, a=number, b=len(sites) // 4), extra=sites)
+        process.channel.send(answer, extra=sites)
+
+    def _mapped(self, message: Message, fd: int) -> tuple[Message, bytes]:
+        length, offset = message.b, message.c
+        prot, flags = message.d & 0xFFFFFFFF, message.d >> 32
+        mapped = self._files.mapped(fd, offset, length, prot, flags)
+        sites: list[int] = []
+        elf = mapped.number != 0 and cpuid_sites.is_elf(fd)
+        if self._core.patch_cpuid and flags & MAP_TYPE == MAP_PRIVATE:
+            if elf and mapped.whole:
+                sites = list(cpuid_sites.sites(fd))
+            elif mapped.number and prot & PROT_EXEC:
+                sites = cpuid_sites.in_mapping(fd, offset, length)
+        packed = b"".join(site.to_bytes(4, "little") for site in sites[:_PATCHES_MAX] if site < 1 << 32)
+        answer = Message(abi.Msg.MAP_FILE, a=mapped.number, b=len(packed) // 4, c=elf and mapped.whole)
+        return answer, packed
 
     def _report(self, process: Process, message: Message) -> None:
         code, b, c = message.a, message.b, message.c

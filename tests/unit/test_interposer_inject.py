@@ -13,7 +13,7 @@ import pytest
 from interfaces import abi
 from interfaces.errors import ExitStatus
 from interposer import bootimage, image, inject, launch, ptrace
-from interposer.errors import ImageError, LaunchError
+from interposer.errors import Gone, ImageError, LaunchError
 
 # Writes its five arguments and the current stack pointer to descriptor fd_base, then starts the program as
 # execve would have: all registers zero.
@@ -184,7 +184,7 @@ def test_killed_at_its_exec_stop_is_gone(core: Path) -> None:
     os.kill(child.pid, signal.SIGKILL)
     wait = ptrace.wait(child.pid)
     assert wait.ended
-    with pytest.raises(ptrace.Gone):
+    with pytest.raises(Gone):
         inject.inject(
             child.pid, registers, image.load(core), 0, fd_base=child.fd_base, domain=1, auxv=0, memory=-1
         )
