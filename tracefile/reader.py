@@ -33,6 +33,8 @@ from tracefile.merge import merged_runs
 from tracefile.records import DomainEnd, DomainStart, FileEntry, Report
 from tracefile.source import Source, Walk, read_index, walk_headers
 
+__all__ = ["METADATA_MAX", "DomainInfo", "Totals", "TraceReader"]
+
 METADATA_MAX = 256 << 20
 """Raw bytes of metadata (domains, files, reports) that a reader takes in; more is treated as damage."""
 _CACHED_CHUNKS = 4
@@ -289,9 +291,7 @@ class TraceReader:
         if self.live:
             return "it is still being recorded"
         if self.truncated:
-            return (
-                f"the recorder was killed; the last {self.truncated} bytes, an unfinished chunk, are left out"
-            )
+            return f"the recorder was killed and left {self.truncated} bytes of an unfinished chunk"
         return "the recorder was killed or did not finish the trace"
 
     def _load(self, info: DomainInfo, position: int) -> Chunk:
