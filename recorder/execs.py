@@ -27,6 +27,7 @@ class _Pending:
 
     tid: int
     own_tid: int
+    own_pid: int
     process: Process
     new_domain: int
     tasks: int
@@ -37,7 +38,9 @@ class Execs:
     """All execve calls under way.
 
     `started` is called with the process id and the new domain when an image got the core; `report` with a
-    domain, a process and a text; `add_domain` takes what the trace is to say of the image.
+    domain, a process and a text; `add_domain` takes what the trace is to say of the image; `left` is
+    called with the domain and the id of a vfork's child that has shared its parent's log (and its control
+    socket) until then.
     """
 
     def __init__(
@@ -47,12 +50,14 @@ class Execs:
         add_domain: Callable[[DomainStart], None],
         started: Callable[[int, int], None],
         report: Callable[[int, int, str], None],
+        left: Callable[[int, int], None],
     ) -> None:
         self._core = core
         self._files = files
         self._add_domain = add_domain
         self._started = started
         self._report = report
+        self._left = left
         self._pending: dict[int, _Pending] = {}
 
     def __bool__(self) -> bool:
@@ -68,7 +73,7 @@ class Execs:
         answer = Message(abi.Msg.EXEC, 0, a=message.a)
         try:
             ptrace.seize(tid)
-            self._pending[tid] = _Pending(tid, message.tid, process, message.a, message.b)
+            self._pending[tid] = _Pending(tid, message.tid, message.pid, process, message.a, message.b)
         except Gone:
             answer = answer._replace(result=-1)
         except OSError as error:
@@ -128,7 +133,10 @@ class Execs:
     def _replaced(self, pid: int, pending: _Pending) -> None:
         """The execve succeeded: close the old log's part of this process, and start the new image."""
         process = pending.process
-        process.execed = True
+        if pending.own_pid == process.own_pid:
+            process.execed = True
+        else:
+            self._left(process.domain.number, pid)
         registers = ptrace.get_registers(pid)
         event = self._append_execed(pending, registers.orig_rax)
         parent = images.Parent(process.domain.number, event)

@@ -27,7 +27,7 @@ from recorder.execs import Execs
 from recorder.files import MAP_PRIVATE, MAP_TYPE, PROT_EXEC, FileTable
 from recorder.images import Core
 from recorder.terminal import Signals
-from tracefile import DomainStart, Report, TraceWriteError, TraceWriter
+from tracefile import DomainEnd, DomainStart, Report, TraceWriteError, TraceWriter
 
 _TICK = 0.1
 _TICK_UNSIGNALLED = 0.005
@@ -71,7 +71,7 @@ class Supervisor:
         self._unexplained: dict[int, list[int]] = {}
         self._statuses: dict[int, int] = {}
         self._reported: set[tuple[int, int]] = set()
-        self._execs = Execs(core, files, writer.add_domain, self.expect, self.tell)
+        self._execs = Execs(core, files, writer.add_domain, self.expect, self.tell, self._left)
         self._first = 0
         self._first_status: int | None = None
         self._quiet_ticks = 0
@@ -218,7 +218,7 @@ class Supervisor:
         domain = process.domain
         domain.processes.discard(process)
         self._drain(domain)
-        end = process.end()
+        end = process.end() if process.pid != self._first or process.execed else None
         if end is None:
             self._explain(domain.number, process.pid)
         elif not self.problem:
@@ -226,6 +226,12 @@ class Supervisor:
                 self._writer.end_domain(end)
         if not domain.processes:
             self._close(domain)
+
+    def _left(self, domain: int, pid: int) -> None:
+        with self._writing():
+            self._writer.end_domain(
+                DomainEnd(domain=domain, pid=pid, status="execed", time=time.monotonic_ns())
+            )
 
     def _explain(self, domain: int, pid: int) -> None:
         """A process ended without saying how: its wait status tells, if it is ours to reap."""
