@@ -9,7 +9,7 @@ again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -36,7 +36,10 @@ def unchanged(chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
 
 
 class Feeder:
-    """Keeps a domain's ring filled until the log ends. `close` ends its thread."""
+    """Keeps a domain's ring filled until the log ends. `close` ends its thread.
+
+    Damage behind the first chunk ends the log there; `failure` then holds the error.
+    """
 
     def __init__(
         self,
@@ -44,14 +47,12 @@ class Feeder:
         chunks: Iterator[Chunk],
         path: str,
         chunk_filter: ChunkFilter = unchanged,
-        on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
-        """`path` names the trace in errors; `on_failure` is told, in the thread, what ended it early."""
+        """`path` names the trace in errors."""
         self._ring = ring
         self._chunks = chunks
         self._path = path
         self._filter = chunk_filter
-        self._on_failure = on_failure
         self._sequence = 0
         self._next_event = 0
         self._next: Chunk | None = None
@@ -93,8 +94,6 @@ class Feeder:
             self.failure = error
             if self._wait_free():
                 self._publish(None, last=True)
-            if self._on_failure is not None:
-                self._on_failure(error)
 
     def _wait_free(self) -> bool:
         """Wait until the next slot is free; False when the feeder is being closed."""
@@ -108,7 +107,11 @@ class Feeder:
         """Publish the chunk at hand, having looked whether another one follows."""
         chunk = self._next
         events, payload = self._checked(chunk) if chunk is not None else (None, b"")
-        self._next = next(self._chunks, None)
+        try:
+            self._next = next(self._chunks, None)
+        except TraceFormatError as error:
+            self._next = None
+            self.failure = error
         self._publish(events, payload, last=self._next is None)
 
     def _checked(self, chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
