@@ -25,7 +25,7 @@ _KERNEL_PAGES = ("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One struct rr_boot; `data` follows it, padded to 8 bytes."""
+    """One struct rr_boot; `data` follows it, padded to 8 bytes. `prot` is that of the place written to."""
 
     op: abi.BootOp
     addr: int = 0
@@ -56,18 +56,19 @@ def steps(image: BootImage, stack_limit: int | None = None) -> list[Step]:
         raise NothingToReplayError("the recorded image has no stack", "Record again.")
     plan: list[Step] = []
     taken = 0
+    stack_prot = _PROT_READ_WRITE
     for mapping in sorted(image.mappings, key=lambda mapping: mapping.start):
         if mapping.path in _KERNEL_PAGES or abi.BASE <= mapping.start < abi.END:
             continue
         if mapping.path == "[stack]" or mapping.start < stack_top <= mapping.end:
-            stack_top = mapping.end
+            stack_top, stack_prot = mapping.end, mapping.prot
             continue
         if mapping.end <= image.stack_start:
             taken = max(taken, mapping.end)
         plan += _mapped(mapping)
-    plan.append(_stack(image, stack_top, taken, stack_limit))
-    plan.append(Step(abi.BootOp.DATA, image.stack_start, len(image.stack), data=image.stack))
-    plan += [Step(abi.BootOp.PATCH, address) for address in image.patches]
+    plan.append(_stack(image, stack_top, stack_prot, taken, stack_limit))
+    plan.append(Step(abi.BootOp.DATA, image.stack_start, len(image.stack), stack_prot, data=image.stack))
+    plan += [Step(abi.BootOp.PATCH, address, prot=_prot_at(image, address)) for address in image.patches]
     plan.append(Step(abi.BootOp.BRK, image.brk))
     plan.append(Step(abi.BootOp.START, entry, stack_pointer))
     return plan
@@ -81,18 +82,25 @@ def _mapped(mapping: BootMapping) -> list[Step]:
             mapping.offset if mapping.file else 0,
         )
     ]  # fmt: skip
-    found += [Step(abi.BootOp.DATA, address, len(data), data=data) for address, data in mapping.data]
+    found += [
+        Step(abi.BootOp.DATA, address, len(data), mapping.prot, data=data) for address, data in mapping.data
+    ]
     return found
 
 
-def _stack(image: BootImage, top: int, taken: int, limit: int | None) -> Step:
+def _prot_at(image: BootImage, address: int) -> int:
+    """The protection of the mapping that holds an address; 0 where there is none."""
+    return next((one.prot for one in image.mappings if one.start <= address < one.end), 0)
+
+
+def _stack(image: BootImage, top: int, prot: int, taken: int, limit: int | None) -> Step:
     """The whole range the main stack may grow into, kept clear of what lies below it."""
     if limit is None:
         limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
     size = _STACK_MAX if limit == resource.RLIM_INFINITY else min(max(limit, _STACK_MIN), _STACK_MAX)
     lowest = max(top - size, taken + _STACK_GAP if taken else 0) & -_PAGE
     lowest = min(lowest, image.stack_start & -_PAGE)
-    return Step(abi.BootOp.STACK, lowest, top - lowest, _PROT_READ_WRITE)
+    return Step(abi.BootOp.STACK, lowest, top - lowest, prot)
 
 
 def encode(plan: list[Step]) -> bytes:

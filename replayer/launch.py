@@ -57,10 +57,11 @@ class Group:
         base = fd_base()
         reading, self._lifeline = os.pipe()
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._complaints = os.memfd_create("rr-complaints", os.MFD_CLOEXEC)
         try:
             moves = {base + place: descriptor for place, descriptor in hidden.items()}
             moves[base + FD_LIFELINE] = reading
-            moves |= {0: null, 1: null, 2: null}
+            moves |= {0: null, 1: null, 2: self._complaints}
             with _fixed_addresses(), _moved(moves, base) as actions:
                 self.leader = os.posix_spawn(
                     core, ["rr_core", str(base), str(domain)], {},
@@ -72,6 +73,7 @@ class Group:
             fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | os.O_ASYNC)
         except OSError as error:
             os.close(self._lifeline)
+            os.close(self._complaints)
             self._lifeline = -1
             raise CoreError(f"the core {core} cannot be started: {error.strerror}", _REMEDY) from None
         finally:
@@ -108,7 +110,14 @@ class Group:
                 self.empty = True
         if self._lifeline >= 0:
             os.close(self._lifeline)
+            os.close(self._complaints)
             self._lifeline = -1
+
+    def complaint(self) -> str:
+        """What the core said last when it gave up; empty when it did not."""
+        data = os.pread(self._complaints, 65536, 0) if self._lifeline >= 0 else b""
+        lines = data.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].removeprefix("rr-py core: ") if lines else ""
 
 
 def _no_core_files(pid: int) -> None:

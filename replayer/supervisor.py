@@ -241,7 +241,7 @@ class Supervisor:
         if domain is None:
             if not self.domains and all(group.empty for group in self._groups) and self._error is None:
                 self._error = CoreError(
-                    f"the core ended before it began: {_how(ended)}",
+                    f"the core ended before it began, {_how(ended)}{self._complaint(ended)}",
                     "Install rr-py again; see `rr-py doctor`.",
                 )
             return
@@ -270,9 +270,15 @@ class Supervisor:
             remedy = "Somebody killed it, or memory ran out: replay again."
         return CoreError(
             f"process {domain.info.pid} ({domain.info.comm}): its replay broke down {_how(ended)} "
-            f"after event {domain.count()} of {domain.total} in domain {domain.number}",
+            f"after event {domain.count()} of {domain.total} in domain {domain.number}"
+            f"{self._complaint(ended)}",
             remedy,
         )
+
+    def _complaint(self, ended: Ended) -> str:
+        """What the core said about it, to be put behind a sentence."""
+        said = next((text for group in self._groups if (text := group.complaint())), "")
+        return f": {said}" if said and ended.code == 125 else ""
 
     def _end_domain(self, domain: LiveDomain) -> None:
         """End the processes of one domain."""
@@ -331,23 +337,30 @@ class Supervisor:
         self._made(info.parent_domain, info.domain)
 
     def _join(self, domain: LiveDomain, pid: int, recorded_pid: int, control: Channel) -> None:
+        """A process has a control socket of its own in a domain."""
+        recorded = recorded_pid or domain.info.pid
+        domain.tasks[recorded] = Task(recorded, recorded, pid, pid)
+        self._live_in(domain, pid)
+        number = domain.number
+        self._selector.register(
+            control, selectors.EVENT_READ, lambda channel: self._on_control(number, channel)
+        )
+
+    def _live_in(self, domain: LiveDomain, pid: int) -> None:
         """A process now lives in a domain; it leaves the one it was in before."""
         before = self._pids.get(pid)
+        if before == domain.number:
+            return
         if before is None:
             self.processes += 1
-        elif before != domain.number:
+        else:
             old = self.domains[before]
             old.processes.discard(pid)
             if not old.processes:
                 old.finish()
         self._pids[pid] = domain.number
         domain.processes.add(pid)
-        domain.tasks[recorded_pid] = Task(recorded_pid, recorded_pid, pid, pid)
         self._watch(pid)
-        number = domain.number
-        self._selector.register(
-            control, selectors.EVENT_READ, lambda channel: self._on_control(number, channel)
-        )
 
     def _made(self, parent: int, child: int) -> None:
         """An ancestor is replayed only as far as it is needed."""
@@ -388,6 +401,7 @@ class Supervisor:
                 self._need_file(domain, channel, message)
             case abi.Msg.TASK:
                 domain.tasks[message.a] = Task(message.a, message.b, message.c, message.pid)
+                self._live_in(domain, message.pid)
             case abi.Msg.STUCK:
                 self._on_stuck(domain)
 

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +22,10 @@ from replayer.output import Numbering, ProcessFilter, Turns, Waiting
 from replayer.replay import final_end
 from replayer.watchdog import Usage, Watchdog
 from tracefile import Chunk, DomainEnd, DomainStart, TraceReader, TraceWriter
-from tracefile.chunk import events_from
+from tracefile.chunk import EventArray, events_from
 
 
-def events_of(*rows: dict[str, object]) -> np.ndarray:
+def events_of(*rows: dict[str, Any]) -> EventArray:
     events = np.zeros(len(rows), abi.EVENT_DTYPE)
     for event, row in zip(events, rows, strict=True):
         for name, value in row.items():
@@ -71,9 +72,9 @@ def test_forked_process_needs_its_ancestors_up_to_the_fork(tmp_path: Path) -> No
     output."""
     with tree(tmp_path, TREE) as reader:
         found = scope.one_process(reader, 40)
-        assert (found.starts, found.echoed) == ((3,), {5})
-        assert found.domains == {3, 4, 5}
-        assert found.until == {3: {4}, 4: {5}}
+        assert (found.starts, found.echoed) == ((3,), frozenset({5}))
+        assert found.domains == frozenset({3, 4, 5})
+        assert found.until == {3: frozenset({4}), 4: frozenset({5})}
 
 
 def test_process_that_forked_and_executed_is_replayed_from_its_fork(tmp_path: Path) -> None:
@@ -81,15 +82,15 @@ def test_process_that_forked_and_executed_is_replayed_from_its_fork(tmp_path: Pa
     follows."""
     with tree(tmp_path, TREE) as reader:
         found = scope.one_process(reader, 20)
-        assert (found.starts, found.echoed, found.domains) == ((1,), {2, 3}, {1, 2, 3})
-        assert found.until == {1: {2}}
+        assert (found.starts, found.echoed, found.domains) == ((1,), frozenset({2, 3}), frozenset({1, 2, 3}))
+        assert found.until == {1: frozenset({2})}
 
 
 def test_process_in_its_parents_memory_is_found_by_its_tasks(tmp_path: Path) -> None:
     """GIVEN a process without a domain of its own WHEN wanted THEN the domain it lived in."""
     with tree(tmp_path, TREE) as reader:
         found = scope.one_process(reader, 77)
-        assert (found.starts, found.echoed, found.pid) == ((3,), {3}, 77)
+        assert (found.starts, found.echoed, found.pid) == ((3,), frozenset({3}), 77)
 
 
 def test_unknown_process_and_empty_trace_are_errors(tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def output_chunk() -> Chunk:
         region(abi.RegionKind.IN, b"hey") + region(abi.RegionKind.SEQ, struct.pack("<Q", n))
         for n in (100, 101, 105)
     ]
-    rows: list[dict[str, object]] = [{"kind": abi.Kind.TASK_START, "task": 77, "args": (10, 77, 1, 0, 0, 0)}]
+    rows: list[dict[str, Any]] = [{"kind": abi.Kind.TASK_START, "task": 77, "args": (10, 77, 1, 0, 0, 0)}]
     at = 0
     for task, part in zip((10, 77, 10), parts, strict=True):
         rows.append(
