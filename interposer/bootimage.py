@@ -5,13 +5,13 @@ Nothing here is the recorder's or the trace's own type, so that the interposer s
 
 from __future__ import annotations
 
-import os
 import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from interposer import procfs
-from interposer.errors import InjectError
+from interposer.errors import Gone, InjectError
+from interposer.ptrace import Memory
 
 _PAGE = 4096
 _AT_NULL = 0
@@ -50,12 +50,14 @@ class ImageState:
         return next(m for m in self.mappings if m.start <= self.stack_pointer < m.end)
 
 
-def capture(pid: int, entry: int, stack_pointer: int, memory: int) -> ImageState:
-    """Read everything of `pid`, which is at its exec stop. `memory` is an open /proc/PID/mem.
+def capture(pid: int, entry: int, stack_pointer: int, memory: Memory) -> ImageState:
+    """Read everything of `pid`, which is at its exec stop. `memory` is its memory.
 
-    Raises OSError when it is gone, InjectError when its stack makes no sense.
+    Raises Gone or OSError when it is no more, InjectError when its stack makes no sense.
     """
     mappings = procfs.mappings(pid)
+    if not mappings:
+        raise Gone(pid)
     top = next((m.end for m in mappings if m.start <= stack_pointer < m.end), 0)
     stack = _read(memory, stack_pointer, top - stack_pointer) if top else b""
     try:
@@ -81,10 +83,10 @@ def capture(pid: int, entry: int, stack_pointer: int, memory: int) -> ImageState
     )
 
 
-def _read(memory: int, address: int, size: int) -> bytes:
+def _read(memory: Memory, address: int, size: int) -> bytes:
     parts = []
     while size > 0:
-        part = os.pread(memory, min(size, _TEXT_LIMIT), address)
+        part = memory.read(address, min(size, _TEXT_LIMIT))
         if not part:
             break
         parts.append(part)
@@ -121,10 +123,10 @@ def _strings(stack: bytes, base: int, pointers: list[int]) -> list[str]:
     return texts
 
 
-def _changed(mappings: list[procfs.Mapping], memory: int) -> list[Page]:
+def _changed(mappings: list[procfs.Mapping], memory: Memory) -> list[Page]:
     """The last page of each writable file mapping: the kernel cleared what follows the data."""
     return [
-        Page(m.end - _PAGE, os.pread(memory, _PAGE, m.end - _PAGE))
+        Page(m.end - _PAGE, memory.read(m.end - _PAGE, _PAGE))
         for m in mappings
         if m.is_file and m.writable and m.prot[3] == "p"
     ]

@@ -8,6 +8,7 @@ none sees the half-made state. The stack is not touched.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Iterable
@@ -52,13 +53,13 @@ def inject(
     fd_base: int,
     domain: int,
     auxv: int,
-    memory: int,
+    memory: ptrace.Memory,
     patches: Iterable[Patch] = (),
 ) -> None:
     """Map the core into `tid`, at its exec stop, and apply `patches`. Detached, it starts in the core.
 
     `registers` are those of the exec stop, `image_fd` the core's file *in the program's descriptor table*,
-    `auxv` the address of the auxiliary vector on its stack, `memory` an open /proc/TID/mem. Raises
+    `auxv` the address of the auxiliary vector on its stack, `memory` its memory. Raises
     InjectError when the core does not fit (detached, the program runs as if nothing had happened), Gone
     when it was killed.
     """
@@ -70,7 +71,7 @@ def inject(
     try:
         _map_core(tid, registers, image, image_fd, memory)
         for patch in patches:
-            write(tid, memory, patch.address, patch.data)
+            memory.write(patch.address, patch.data)
         registers.rip, registers.rsp = image.entry_record, stack
         registers.rdi, registers.rsi, registers.rdx = entry, stack, fd_base
         registers.rcx, registers.r8 = domain, auxv
@@ -84,21 +85,15 @@ def inject(
         raise problem
 
 
-def write(tid: int, memory: int, address: int, data: bytes) -> None:
-    """Put `data` into the memory of the stopped `tid`, even where it is read-only."""
-    start = address & ~7
-    size = ((address + len(data) + 7) & ~7) - start
-    ptrace.write(tid, address, data, os.pread(memory, size, start))
-
-
-def _map_core(tid: int, at_exec: ptrace.Registers, image: Image, image_fd: int, memory: int) -> None:
+def _map_core(
+    tid: int, at_exec: ptrace.Registers, image: Image, image_fd: int, memory: ptrace.Memory
+) -> None:
     """Run the stub, then put the bytes back."""
     place = at_exec.rip & -_PAGE
-    size = (len(_STUB) + 7) & ~7
-    kept = os.pread(memory, size, place)
-    if len(kept) != size:
-        raise InjectError(f"the entry point {place:#x} of process {tid} cannot be read", _UNRECORDED)
-    ptrace.write(tid, place, _STUB, kept)
+    kept = memory.read(place, len(_STUB))
+    if len(kept) != len(_STUB):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    memory.write(place, _STUB)
     call = ptrace.get_registers(tid)
     call.rip = place
     call.rdi, call.rsi, call.rdx = image.text.address, image.text.length, _PROT_READ | _PROT_EXEC
@@ -107,7 +102,7 @@ def _map_core(tid: int, at_exec: ptrace.Registers, image: Image, image_fd: int, 
     ptrace.set_registers(tid, call)
     _run_to_trap(tid)
     done = ptrace.get_registers(tid)
-    ptrace.write(tid, place, kept[: len(_STUB)], os.pread(memory, size, place))
+    memory.write(place, kept)
     for part, result in ((image.text, done.rbx), (image.data, done.rax)):
         if result != part.address:
             code = -result & _U64

@@ -12,7 +12,8 @@ import errno
 import os
 import signal
 import struct
-from typing import NamedTuple, Protocol, cast
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self, cast
 
 from ptrace import PtraceError
 from ptrace.binding import func as _binding
@@ -173,16 +174,48 @@ def set_mask(tid: int, mask: int) -> None:
     _request(_PTRACE_SETSIGMASK, tid, 8, ctypes.addressof(value))
 
 
-def write(tid: int, address: int, data: bytes, before: bytes) -> None:
-    """Put `data` at `address`, whatever the protection of its pages (they become the process's own copies).
+class Memory:
+    """The memory of a stopped tracee, read and written whatever the protection of its pages.
 
-    `before` is what stands there now, from the 8-byte boundary at or below `address` to the one at or
-    above the end of `data`: ptrace writes whole words.
+    Through /proc/TID/mem; where /proc is mounted read-only, writing goes word by word through ptrace.
+    Opening raises PermissionError when the program may be executed but not read, Gone when it is no more.
     """
-    start = address & ~7
-    words = bytearray(before)
-    words[address - start : address - start + len(data)] = data
-    for offset in range(0, len(words), 8):
-        (word,) = struct.unpack_from("<Q", words, offset)
-        if words[offset : offset + 8] != before[offset : offset + 8]:
-            _request(_binding.PTRACE_POKETEXT, tid, start + offset, word)
+
+    def __init__(self, tid: int) -> None:
+        self.tid = tid
+        path = f"/proc/{tid}/mem"
+        self._writable = True
+        try:
+            try:
+                self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno != errno.EROFS:
+                    raise
+                self._writable = False
+                self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise Gone(tid) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.fd)
+
+    def read(self, address: int, size: int) -> bytes:
+        """`size` bytes, or fewer where the mapping ends. Raises OSError where there is none."""
+        return os.pread(self.fd, size, address)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Put `data` at `address`; a private mapping gets its own copy of the pages."""
+        if self._writable:
+            os.pwrite(self.fd, data, address)
+            return
+        start = address & ~7
+        words = bytearray(self.read(start, ((address + len(data) + 7) & ~7) - start))
+        words[address - start : address - start + len(data)] = data
+        for offset in range(0, len(words), 8):
+            (word,) = struct.unpack_from("<Q", words, offset)
+            _request(_binding.PTRACE_POKETEXT, self.tid, start + offset, word)

@@ -166,12 +166,12 @@ class Execs:
 
     def _unrecorded(self, pid: int, pending: _Pending, why: str) -> None:
         exe = procfs.link(pid, "exe")
+        ptrace.detach(pid)
         self._report(
             pending.process.domain.number,
             pid,
             f"process {pid} goes on unrecorded in {exe or 'a new program'}: {why}",
         )
-        ptrace.detach(pid)
 
     def _append_execed(self, pending: _Pending, number: int) -> int | None:
         """Write the last event of the old program, in the place of the thread that is no more. Its number."""

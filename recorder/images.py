@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from interposer import bootimage, cpuid_sites, inject, ptrace
@@ -55,20 +53,15 @@ class NewImage:
     patches: list[int]
 
 
-@contextmanager
-def memory_of(pid: int) -> Iterator[int]:
-    """An open /proc/PID/mem. Raises InjectError where the program may not be read."""
+def memory_of(pid: int) -> ptrace.Memory:
+    """The memory of a process at its exec stop. Raises InjectError where the program may not be read."""
     try:
-        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        return ptrace.Memory(pid)
     except PermissionError:
         raise InjectError(
             "its program file may be executed but not read, so it cannot be recorded",
             "Make the file readable, or record as root.",
         ) from None
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def examine(
@@ -78,7 +71,7 @@ def examine(
     parent: Parent,
     files: FileTable,
     core: Core,
-    memory: int,
+    memory: ptrace.Memory,
 ) -> NewImage:
     """Read the image and put its files into the trace.
 
@@ -89,13 +82,16 @@ def examine(
             "a 32-bit program cannot be recorded", "Build it for x86-64; 32-bit programs are not supported."
         )
     state = bootimage.capture(pid, registers.rip, registers.rsp, memory)
-    mappings, patches = [], []
+    mappings: list[BootMapping] = []
+    patches: list[int] = []
     sources = _Sources(pid, state.exe)
-    for mapping in state.mappings:
-        number, sites = _keep(mapping, sources, files, core, memory)
-        patches += sites
-        mappings.append(_boot_mapping(mapping, number, state))
-    sources.close()
+    try:
+        for mapping in state.mappings:
+            number, sites = _keep(mapping, sources, files, core, memory)
+            patches += sites
+            mappings.append(_boot_mapping(mapping, number, state))
+    finally:
+        sources.close()
     boot = BootImage(
         mappings=mappings,
         stack_start=state.stack_pointer,
@@ -123,7 +119,7 @@ def examine(
     return NewImage(pid, registers, state, start, patches)
 
 
-def carry(new: NewImage, core: Core, memory: int) -> None:
+def carry(new: NewImage, core: Core, memory: ptrace.Memory) -> None:
     """Put the core into the image; it starts there once detached. Raises InjectError, ptrace.Gone."""
     inject.inject(
         new.pid,
@@ -158,9 +154,10 @@ def lost_privilege(new: NewImage) -> str | None:
 
 
 class _Sources:
-    """Opens the files an image shows, each once."""
+    """Opens the files an image shows, each once, and remembers the numbers that stand for a whole file."""
 
     def __init__(self, pid: int, exe: str) -> None:
+        self.numbers: dict[str, int] = {}
         self._pid = pid
         self._exe = exe
         self._fds: dict[str, int | None] = {}
@@ -192,7 +189,7 @@ class _Sources:
 
 
 def _keep(
-    mapping: Mapping, sources: _Sources, files: FileTable, core: Core, memory: int
+    mapping: Mapping, sources: _Sources, files: FileTable, core: Core, memory: ptrace.Memory
 ) -> tuple[int, list[int]]:
     """The file number of a mapping (0: anonymous) and the addresses of the CPUID instructions in it."""
     if not mapping.is_file:
@@ -201,13 +198,17 @@ def _keep(
     search = mapping.executable and core.patch_cpuid
     fd = sources.fd(mapping)
     if fd is None:
-        content = os.pread(memory, min(length, _PIECE_MAX), mapping.start)
+        content = memory.read(mapping.start, min(length, _PIECE_MAX))
         offsets = cpuid_sites.find(content) if search else []
         return files.from_memory(mapping.path, mapping.offset, content), [
             mapping.start + at for at in offsets
         ]
     flags = _MAP_SHARED if mapping.prot[3] == "s" else _MAP_PRIVATE
-    number = files.mapped(fd, mapping.offset, length, prot_bits(mapping.prot), flags, mapping.path).number
+    number = sources.numbers.get(mapping.path, 0)
+    if not number:
+        number, whole = files.mapped(fd, mapping.offset, length, prot_bits(mapping.prot), flags, mapping.path)
+        if whole:
+            sources.numbers[mapping.path] = number
     offsets = cpuid_sites.in_mapping(fd, mapping.offset, length) if search else []
     return number, [at - mapping.offset + mapping.start for at in offsets]
 

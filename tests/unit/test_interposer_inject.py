@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import struct
@@ -86,7 +87,7 @@ def run_injected(
         os.close(kept)
     os.close(write)
     registers = child.start()
-    memory = os.open(f"/proc/{child.pid}/mem", os.O_RDONLY)
+    memory = ptrace.Memory(child.pid)
     state = bootimage.capture(child.pid, registers.rip, registers.rsp, memory)
     inject.inject(
         child.pid,
@@ -99,7 +100,7 @@ def run_injected(
         memory=memory,
     )
     ptrace.detach(child.pid)
-    os.close(memory)
+    os.close(memory.fd)
     seen = struct.unpack("<6Q", os.read(read, 48))
     _, status = os.waitpid(child.pid, 0)
     assert seen[2] == child.fd_base
@@ -160,7 +161,7 @@ def test_a_signal_sent_during_injection_is_delivered_afterwards(core: Path, tmp_
     child = launch.fork(launch.Command(("/bin/sleep", "1000"), dict(os.environ)), [write, core_fd])
     registers = child.start()
     os.kill(child.pid, signal.SIGTERM)
-    with open(f"/proc/{child.pid}/mem", "rb", buffering=0) as memory:
+    with ptrace.Memory(child.pid) as memory:
         inject.inject(
             child.pid,
             registers,
@@ -169,7 +170,7 @@ def test_a_signal_sent_during_injection_is_delivered_afterwards(core: Path, tmp_
             fd_base=child.fd_base,
             domain=1,
             auxv=0,
-            memory=memory.fileno(),
+            memory=memory,
         )
         ptrace.detach(child.pid)
     _, status = os.waitpid(child.pid, 0)
@@ -182,12 +183,12 @@ def test_killed_at_its_exec_stop_is_gone(core: Path) -> None:
     child = launch.fork(launch.Command(("/bin/sleep", "1000"), dict(os.environ)), [])
     registers = child.start()
     os.kill(child.pid, signal.SIGKILL)
-    wait = ptrace.wait(child.pid)
-    assert wait.ended
-    with pytest.raises(Gone):
+    with ptrace.Memory(child.pid) as memory, pytest.raises(Gone):
         inject.inject(
-            child.pid, registers, image.load(core), 0, fd_base=child.fd_base, domain=1, auxv=0, memory=-1
+            child.pid, registers, image.load(core), 0, fd_base=child.fd_base, domain=1, auxv=0, memory=memory
         )
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child.pid, 0)
 
 
 def start(argv: list[str], path: str = "/usr/bin:/bin", cwd: str | None = None) -> LaunchError:
