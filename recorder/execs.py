@@ -138,57 +138,53 @@ class Execs:
         else:
             self._left(process.domain.number, pid)
         registers = ptrace.get_registers(pid)
-        event = self._append_execed(pending, registers.orig_rax)
-        parent = images.Parent(process.domain.number, event)
+        number = registers.orig_rax
+        control = process.domain.ring.control if process.domain.ring is not None else None
+        parent = images.Parent(process.domain.number, control.event_count if control is not None else None)
         try:
             with images.memory_of(pid) as memory:
                 new = images.examine(
                     pid, registers, pending.new_domain, parent, self._files, self._core, memory
                 )
-                privilege = images.lost_privilege(new)
                 images.carry(new, self._core, memory)
-        except InjectError as error:
-            self._unrecorded(pid, pending, error.message)
-            return
-        except TraceWriteError:
+        except (InjectError, OSError, TraceWriteError, Gone) as error:
+            self._append_execed(pending, number, 0)
+            if isinstance(error, Gone):
+                raise
+            exe = procfs.link(pid, "exe") or "a new program"
             ptrace.detach(pid)
-            raise
-        except OSError as error:
-            self._unrecorded(pid, pending, error.strerror or str(error))
+            if isinstance(error, TraceWriteError):
+                raise
+            why = error.message if isinstance(error, InjectError) else error.strerror or str(error)
+            self._report(process.domain.number, pid, f"process {pid} goes on unrecorded in {exe}: {why}")
             return
+        self._append_execed(pending, number, pending.new_domain)
         try:
             self._add_domain(new.start)
             self._started(pid, pending.new_domain)
         finally:
             ptrace.detach(pid)
+        privilege = images.lost_privilege(new)
         if privilege:
             self._report(pending.new_domain, pid, privilege)
 
-    def _unrecorded(self, pid: int, pending: _Pending, why: str) -> None:
-        exe = procfs.link(pid, "exe")
-        ptrace.detach(pid)
-        self._report(
-            pending.process.domain.number,
-            pid,
-            f"process {pid} goes on unrecorded in {exe or 'a new program'}: {why}",
-        )
+    def _append_execed(self, pending: _Pending, number: int, new_domain: int) -> None:
+        """Write the last event of the old program, in the place of the thread that is no more.
 
-    def _append_execed(self, pending: _Pending, number: int) -> int | None:
-        """Write the last event of the old program, in the place of the thread that is no more. Its number."""
+        `new_domain` 0 says that what follows is not recorded.
+        """
         domain = pending.process.domain
         if domain.ring is None or domain.ring.control.state != abi.RingState.RECORDING:
-            return None
+            return
         control = domain.ring.control
-        place = control.event_count
         now = time.monotonic_ns()
         event = abi.Event(
             task=pending.own_tid, kind=abi.Kind.EXECED, nr=number & 0xFFFF, time_in=now, time_out=now
         )
-        event.args[0] = pending.new_domain
-        written = domain.drain.append(event)
+        event.args[0] = new_domain
+        domain.drain.append(event)
         control.ntasks = max(control.ntasks - pending.tasks, 0)
         domain.ring.free_baton()
-        return place if written else None
 
 
 def host_tid(process: Process, tid: int) -> int:
