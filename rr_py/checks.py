@@ -84,7 +84,7 @@ def check_machine() -> Check:
         "ok" if good else "fail",
         f"{system} {machine}",
         "64-bit Linux on x86-64",
-        "" if good else "use an x86-64 machine and a 64-bit Python",
+        "" if good else "Use an x86-64 machine and a 64-bit Python",
     )
 
 
@@ -97,7 +97,7 @@ def check_kernel() -> Check:
         "ok" if good else "fail",
         f"Linux {release}",
         "Linux 5.11 or newer",
-        "" if good else "boot a newer kernel (a container uses its host's)",
+        "" if good else "Boot a newer kernel (a container uses its host's)",
     )
 
 
@@ -119,9 +119,9 @@ def check_user_dispatch() -> Check:
     if code == 0:
         return Check("syscall user dispatch", "ok", "works", "prctl(PR_SET_SYSCALL_USER_DISPATCH)")
     fix = {
-        errno.EPERM: "a seccomp filter refuses it: run the container with a profile that allows prctl",
-        errno.EINVAL: "needs Linux 5.11 or newer; sandboxes that imitate Linux, such as gVisor, lack it",
-    }.get(code, "needs Linux 5.11 or newer, not a sandbox that imitates it")
+        errno.EPERM: "A seccomp filter refuses it: run the container with a profile that allows prctl",
+        errno.EINVAL: "Needs Linux 5.11 or newer; sandboxes that imitate Linux, such as gVisor, lack it",
+    }.get(code, "Needs Linux 5.11 or newer, not a sandbox that imitates it")
     return Check("syscall user dispatch", "fail", explain(code), "prctl(PR_SET_SYSCALL_USER_DISPATCH)", fix)
 
 
@@ -143,7 +143,7 @@ def check_time_stamp_counter() -> Check:
         "note",
         f"{explain(code)}: RDTSC in the program is not recorded",
         "prctl(PR_SET_TSC)",
-        "programs that read the time-stamp counter may diverge at replay; allow prctl(PR_SET_TSC)",
+        "Programs that read the time-stamp counter may diverge at replay; allow prctl(PR_SET_TSC)",
     )
 
 
@@ -202,7 +202,7 @@ def check_ptrace() -> Check:
     if scope is not None and scope >= 2:
         fix = "sysctl kernel.yama.ptrace_scope=1 (3 stays until the next boot)"
     else:
-        fix = "a seccomp filter refuses it: docker run --cap-add=SYS_PTRACE, or allow ptrace in its profile"
+        fix = "A seccomp filter refuses it: docker run --cap-add=SYS_PTRACE, or allow ptrace in its profile"
     return Check("ptrace", "fail", f"{explain(code)}{about}", needed, fix)
 
 
@@ -265,16 +265,16 @@ def check_disk(folder: Path) -> Check:
     try:
         free = shutil.disk_usage(folder).free
     except OSError as why:
-        return Check("disk", "note", f"{folder}: {why.strerror}", needed, "record with -o FILE elsewhere")
+        return Check("disk", "note", f"{folder}: {why.strerror}", needed, "Record with -o FILE elsewhere")
     if not os.access(folder, os.W_OK | os.X_OK):
-        return Check("disk", "note", f"{folder} cannot be written", needed, "record with -o FILE elsewhere")
+        return Check("disk", "note", f"{folder} cannot be written", needed, "Record with -o FILE elsewhere")
     good = free >= FREE_DISK_WANTED
     return Check(
         "disk",
         "ok" if good else "note",
         f"{size(free)} free in {folder}",
         needed,
-        "" if good else "free some space, or record with -o FILE elsewhere",
+        "" if good else "Free some space, or record with -o FILE elsewhere",
     )
 
 
@@ -296,7 +296,7 @@ def check_log_memory(octets: int) -> Check:
             "fail",
             f"{why.strerror}",
             needed,
-            "raise the memory limit (ulimit -v, ulimit -f), or allow memfd_create",
+            "Raise the memory limit (ulimit -v, ulimit -f), or allow memfd_create",
         )
     return Check("log memory", "ok", f"{size(octets)} mapped", needed)
 
@@ -305,7 +305,7 @@ def check_proc() -> Check:
     try:
         Path("/proc/self/maps").read_bytes()
     except OSError as why:
-        return Check("/proc", "fail", f"{why.strerror}", "/proc mounted (read-only is enough)", "mount /proc")
+        return Check("/proc", "fail", f"{why.strerror}", "/proc mounted (read-only is enough)", "Mount /proc")
     return Check("/proc", "ok", "mounted", "/proc mounted (read-only is enough)")
 
 
@@ -322,7 +322,7 @@ def check_core() -> Check:
             "fail",
             str(why).splitlines()[0],
             "the compiled core rr_core in the package",
-            "install the wheel again: pip install --force-reinstall rr-py",
+            "Install the wheel again: pip install --force-reinstall rr-py",
         )
     good = start == b"\x7fELF"
     return Check(
@@ -330,5 +330,5 @@ def check_core() -> Check:
         "ok" if good else "fail",
         str(path),
         "the compiled core rr_core in the package",
-        "" if good else "install the wheel again: pip install --force-reinstall rr-py",
+        "" if good else "Install the wheel again: pip install --force-reinstall rr-py",
     )

@@ -71,7 +71,7 @@ def _run(arguments: list[str]) -> int:
         return why.exit_code
     except click.UsageError as why:
         path = why.ctx.command_path if why.ctx else "rr-py"
-        say(why.format_message().rstrip("."), f"see {path} --help")
+        say(why.format_message().rstrip("."), f"See {path} --help.")
         return int(ExitStatus.TOOL_FAILED)
     except click.ClickException as why:
         say(why.format_message())
@@ -96,10 +96,10 @@ def _os_error(why: OSError) -> int:
         die_of(signal.SIGPIPE)
     if why.filename is not None:
         name = os.fsdecode(why.filename) if isinstance(why.filename, str | bytes) else str(why.filename)
-        say(f"{name}: {why.strerror}", "check that the path exists and that you may use it")
+        say(f"{name}: {why.strerror}", "Check that the path exists and that you may use it.")
         return int(ExitStatus.TOOL_FAILED)
     if why.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        say(f"cannot write the output: {why.strerror}", "free some space, or write elsewhere")
+        say(f"cannot write the output: {why.strerror}", "Free some space, or write elsewhere.")
         drop_output()
         return int(ExitStatus.TOOL_FAILED)
     return _internal_error(why, sys.argv[1:])
@@ -113,12 +113,12 @@ def _internal_error(why: Exception, arguments: list[str]) -> int:
     except OSError as cannot:
         say(
             f"internal error: {summary}",
-            f"the report could not be saved ({cannot.strerror}); RR_PY_DEBUG=1 shows the traceback",
+            f"The report could not be saved ({cannot.strerror}). RR_PY_DEBUG=1 shows the traceback.",
         )
     else:
         say(
             f"internal error: {summary}",
-            f"this is a bug; the report is in {path}\nRR_PY_DEBUG=1 shows the traceback",
+            f"This is a bug. The report is in {path}\nRR_PY_DEBUG=1 shows the traceback.",
         )
     return int(ExitStatus.TOOL_FAILED)
 

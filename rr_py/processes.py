@@ -21,7 +21,7 @@ class NoProcessError(RrPyError):
         listed = ", ".join(map(str, shown[:8])) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
         super().__init__(
             f"no process {pid} in this trace; it has {listed or 'none'}",
-            "see rr-py ps",
+            "See rr-py ps.",
             ExitStatus.TOOL_FAILED,
         )
 

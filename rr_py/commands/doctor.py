@@ -47,7 +47,7 @@ def check_trial() -> Check:
                     "fail",
                     f"{verb[0]} did not end in {TRIAL_SECONDS} s",
                     needed,
-                    "this is a bug; please report it with the output of rr-py doctor --json",
+                    "This is a bug: please report it with the output of rr-py doctor --json.",
                 )
             if run.returncode != 0 or run.stdout != TRIAL_OUTPUT:
                 said = run.stderr.decode(errors="replace").strip().splitlines()
@@ -57,7 +57,7 @@ def check_trial() -> Check:
                     "fail",
                     found,
                     needed,
-                    "if all checks above are well, this is a bug: please report it",
+                    "If all checks above are well, this is a bug: please report it.",
                 )
     return Check("trial", "ok", "a program was recorded and replayed", needed)
 

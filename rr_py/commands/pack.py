@@ -51,7 +51,7 @@ def command(trace: str | None, output: str | None, quiet: bool) -> None:
         if reader.live:
             raise PackError(
                 f"{source} is still being recorded",
-                "wait for the recorded program to end",
+                "Wait for the recorded program to end.",
                 ExitStatus.TOOL_FAILED,
             )
     if output is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interfaces.errors import ExitStatus, RrPyError
+from rr_py import __version__
 from rr_py.ending import end_like
 from rr_py.messages import say
 from rr_py.options import OptionalValue, OptionalValueCommand
@@ -169,6 +170,7 @@ def command(
         quiet=quiet,
         one_domain=one_domain,
         chaos=chaos,
+        version=__version__,
     )
     result = record(options) if repeat is None else record_until_failure(options, repeat)
     if not quiet:
@@ -205,7 +207,7 @@ def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
             return dataclasses.replace(result, trace=wanted)
     raise RepeatError(
         f"{options.command[0]} did not fail in {most} runs",
-        "give it more runs with --repeat-until-fail=MAX, or --chaos to shake its schedule",
+        "Give it more runs with --repeat-until-fail=MAX, or add --chaos to shake its schedule.",
         ExitStatus.OK,
     )
 
@@ -236,5 +238,14 @@ def summary(result: RecordResult) -> str:
     what = f"recorded {count(processes, 'process', 'processes')}, {count(events, 'event')}"
     if not result.complete:
         what += " (not to the end)"
-    where = f"{result.trace} ({size(result.trace.stat().st_size)})"
-    return f"{what} to {where}; replay with: rr-py replay {shlex.quote(str(result.trace))}"
+    path = short_path(result.trace)
+    where = f"{path} ({size(result.trace.stat().st_size)})"
+    return f"{what} to {where}; replay with: rr-py replay {shlex.quote(str(path))}"
+
+
+def short_path(path: Path) -> Path:
+    """The path as seen from this folder, where the file is in it."""
+    try:
+        return path.relative_to(Path.cwd())
+    except (ValueError, OSError):
+        return path

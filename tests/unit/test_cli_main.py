@@ -129,7 +129,7 @@ def test_wrong_use_is_a_message_and_125(
     assert funnel.main(words) == 125
     err = capsys.readouterr().err
     assert err.replace("'", "").startswith(f"rr-py: {message}".replace("'", ""))
-    assert err.splitlines()[1].strip().startswith("see rr-py")
+    assert err.splitlines()[1].strip().startswith("See rr-py")
 
 
 def test_no_words_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
