@@ -21,6 +21,7 @@ from tracefile.chunk import Chunk
 from tracefile.errors import TraceFormatError
 
 _POLL = 0.1
+_CLONE, _VFORK, _CLONE3 = 56, 58, 435
 
 
 class ChunkFilter(Protocol):
@@ -60,6 +61,8 @@ class Feeder:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self.failure: Exception | None = None
+        self.children: dict[int, int] = {}
+        """Domains that the log makes by forking, and the number of the event; complete up to what is fed."""
 
     def start(self) -> None:
         """Fill the first slot now, and go on in a thread if there is more. Raises TraceFormatError."""
@@ -128,8 +131,24 @@ class Feeder:
                 problem = "an event points outside of its chunk's payload"
         if problem:
             raise TraceFormatError(self._path, 0, f"domain {chunk.domain}: {problem}")
+        try:
+            self._note_forks(chunk, events, payload)
+        except ValueError as error:
+            raise TraceFormatError(self._path, 0, f"domain {chunk.domain}: {error}") from None
         self._next_event = chunk.end_event
         return events, payload
+
+    def _note_forks(self, chunk: Chunk, events: npt.NDArray[np.void], payload: bytes) -> None:
+        numbers = events["nr"]
+        cloning = ((numbers >= _CLONE) & (numbers <= _VFORK)) | (numbers == _CLONE3)
+        forks = cloning & (events["kind"] == abi.Kind.SYSCALL) & (events["result"] > 0)
+        for row in np.flatnonzero(forks):
+            start = int(events["payload_off"][row])
+            for region in abi.iter_regions(payload[start : start + int(events["payload_len"][row])]):
+                if region.kind == abi.RegionKind.DOMAIN and len(region.data) == 8:
+                    domain = int.from_bytes(region.data, "little")
+                    if domain != chunk.domain:
+                        self.children[domain] = chunk.first_event + int(row)
 
     def _publish(self, events: npt.NDArray[np.void] | None, payload: bytes = b"", *, last: bool) -> None:
         """Fill the next slot, which is free, and hand it over."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from interfaces.errors import ExitStatus
 from replayer import machine, scope
-from replayer.divergence import DivergenceReport
-from replayer.domain import LiveDomain
-from replayer.inspect import report_divergence
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
 from replayer.supervisor import Stuck, Supervisor
 from tracefile import DomainEnd, TraceReader
+
+if TYPE_CHECKING:
+    from replayer.divergence import DivergenceReport
+    from replayer.domain import LiveDomain
 
 _SHOWN = 8
 
@@ -43,6 +45,8 @@ def replay(options: ReplayOptions) -> ReplayResult:
             supervisor.run()
             divergence = None
             if supervisor.diverged is not None:
+                from replayer.inspect import report_divergence
+
                 divergence = report_divergence(supervisor, supervisor.diverged)
             return _result(supervisor, divergence, time.monotonic() - began)
         finally:

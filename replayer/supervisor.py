@@ -86,6 +86,10 @@ class Supervisor:
         self._watchdog = watchdog.Watchdog(timeout)
         self._last_look = 0.0
         self._error: Exception | None = None
+        self._execs: dict[int, dict[int, int]] = {}
+        for info in reader.domains.values():
+            if info.parent_event is not None:
+                self._execs.setdefault(info.parent_domain, {})[info.domain] = info.parent_event
         self._needed = {domain: set(children) for domain, children in (scope.until or {}).items()}
 
     # ---- the caller's side ----
@@ -204,17 +208,16 @@ class Supervisor:
 
     def _more_expected(self) -> bool:
         """Whether a domain is being made: its parent is past that event, but it has not spoken yet."""
-        for number, info in self.reader.domains.items():
-            if number in self.domains or info.parent_event is None or not self.scope.wants(number):
-                continue
-            parent = self.domains.get(info.parent_domain)
-            if parent is not None and parent.count() > info.parent_event and not self._given_up(parent):
-                return True
+        for parent in self.domains.values():
+            count = parent.count()
+            children = (parent.feeder.children, self._execs.get(parent.number, {}))
+            for child, event in ((child, event) for made in children for child, event in list(made.items())):
+                if event < count and child not in self.domains and self._may_come(child):
+                    return True
         return False
 
-    @staticmethod
-    def _given_up(parent: LiveDomain) -> bool:
-        return parent.finished and parent.count() < parent.total
+    def _may_come(self, domain: int) -> bool:
+        return domain in self.reader.domains and self.scope.wants(domain)
 
     # ---- processes ----
 
