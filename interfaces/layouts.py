@@ -19,7 +19,7 @@ SCALARS: dict[str, tuple[int, bool]] = {
     "pid": (4, True),
     "uid": (4, False), "sec": (8, True), "nsec": (8, True), "signo": (4, True), "sigset": (8, False),
     "ticks": (8, True), "ino": (8, False), "be16": (2, False), "be32": (4, False), "rlim": (8, False),
-    "char": (1, False), "waitstatus": (4, True),
+    "char": (1, False), "cpu": (4, False), "waitstatus": (4, True),
 }  # fmt: skip
 """Scalar types: bytes, signed. Several mean something: a decoder shows them so, and can hide times."""
 
@@ -137,7 +137,7 @@ layout(
 )
 layout(
     "statfs",
-    "f_type:s64=fstype f_bsize:s64 f_blocks:u64 f_bfree:u64 f_bavail:u64 f_files:u64 f_ffree:u64 "
+    "f_type:s64=fstype f_bsize:s64 f_blocks:u64 f_bfree:ticks f_bavail:ticks f_files:u64 f_ffree:ticks "
     "f_fsid:s32[2] "
     "f_namelen:s64 f_frsize:s64 f_flags:s64|statfs _spare:s64[4]",
     size=120,
@@ -186,8 +186,8 @@ layout(
 )
 layout(
     "sysinfo",
-    "uptime:ticks loads:ticks[3] totalram:ticks freeram:ticks sharedram:ticks bufferram:ticks "
-    "totalswap:ticks "
+    "uptime:ticks loads:ticks[3] totalram:u64 freeram:ticks sharedram:ticks bufferram:ticks "
+    "totalswap:u64 "
     "freeswap:ticks procs:u16 _pad:u16 totalhigh:u64 freehigh:u64 mem_unit:u32",
     size=112,
 )

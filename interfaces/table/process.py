@@ -243,7 +243,7 @@ CALLS: list[Call] = [
     call(302, "prlimit64", pid(), enum("resource", "rlimit"), in_struct("new_limit", "rlimit"),
          out_struct("old_limit", "rlimit"), family=FAMILY),
     call(308, "setns", fd(), flags("nstype", "clone"), family=FAMILY),
-    call(309, "getcpu", out_struct("cpu", "u32"), out_struct("node", "u32"), ptr("tcache"), family=FAMILY),
+    call(309, "getcpu", out_struct("cpu", "cpu"), out_struct("node", "u32"), ptr("tcache"), family=FAMILY),
     call(312, "kcmp", pid("pid1"), pid("pid2"), enum("type", "kcmp"), size("idx1"), size("idx2"),
          family=FAMILY),
     call(314, "sched_setattr", pid(), in_struct("attr", "sched_attr"), unsigned("flags"), family=FAMILY),
