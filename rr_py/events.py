@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from interfaces.abi import EventFlag, Kind, Region, RegionKind, Stop
+from interfaces.abi import EventFlag, Kind, Region, RegionKind
+from interfaces.calls import CALLS, name_of
+from interfaces.decode import Field, Style, decode_args, format_event
+from interfaces.decode.scalars import quoted
+from interfaces.names.signals import errno_name, signal_name
+from rr_py.text import printable
 
 if TYPE_CHECKING:
     from tracefile import Chunk, EventView, TraceReader
@@ -82,8 +86,6 @@ class Filter:
 
 def paths_of(event: EventView, regions: Sequence[Region]) -> list[str]:
     """The paths that a call names, and those its descriptors stand for where the recording says so."""
-    from interfaces.calls import CALLS
-
     call = CALLS.get(event.nr)
     arguments = set() if call is None else {i for i, arg in enumerate(call.args) if arg.type == "path"}
     return [
@@ -221,85 +223,25 @@ class Lines:
     def _name(self, task: int) -> str:
         return self._names.setdefault(task, f"task {len(self._names) + 1}")
 
-    def _id(self, task: int) -> str:
-        return self._name(task) if self._deterministic else str(task)
-
     def text(self, event: EventView, regions: list[Region]) -> str:
         """The event without its label."""
-        match event.kind:
-            case Kind.SYSCALL:
-                return self._call(event, regions)
-            case Kind.EXECED:
-                return self._execed(event)
-            case Kind.SIGNAL:
-                return self._signal(event, regions)
-            case Kind.RDTSC:
-                name = "rdtscp" if event.args[0] else "rdtsc"
-                return f"{name}() = {self._secret(event.result)}"
-            case Kind.CPUID:
-                leaf, subleaf, *answer = event.args
-                values = ", ".join(
-                    f"{name}={value:#x}"
-                    for name, value in zip(("eax", "ebx", "ecx", "edx"), answer, strict=True)
-                )
-                return f"cpuid({leaf:#x}, {subleaf:#x}) = {{{values}}}"
-            case Kind.TASK_START:
-                what = "process" if event.args[2] else "thread"
-                return f"+++ {what} started by {self._id(event.args[0])} +++"
-            case Kind.TASK_EXIT:
-                return f"+++ exited with {event.result} +++"
-            case Kind.EXEC:
-                return f"+++ running {self._reader.domains[event.domain].exe} +++"
-            case Kind.FORK:
-                return f"+++ process started by {self._id(event.args[1])} +++"
-            case Kind.DEATH:
-                dumped = " (core dumped)" if event.args[0] else ""
-                return f"+++ killed by {signal_name(event.nr)}{dumped} +++"
-            case Kind.STOPPED:
-                return f"+++ recording stops here: {stop_reason(event.result)} +++"
-            case Kind.CHECKSUM:
-                return f"checksum of {event.args[0]} bytes: {event.result & 0xFFFFFFFFFFFFFFFF:016x}"
-            case _:
-                return f"({kind_name(event.kind)})"
-
-    def _secret(self, number: int) -> str:
-        return "..." if self._deterministic else str(number)
-
-    def _call(self, event: EventView, regions: list[Region]) -> str:
-        from interfaces.decode import format_call
-
-        text = format_call(event, regions, deterministic=self._deterministic, strings=self._strings)
-        if event.flags & EventFlag.UNKNOWN:
-            text += " (answered by rr-py)"
-        return text
-
-    def _execed(self, event: EventView) -> str:
-        domain = self._reader.domains.get(event.args[0])
-        name = "execveat" if event.nr == 322 else "execve"
-        if domain is None:
-            return f"{name}(...) = 0"
-        argv = ", ".join(quoted(word, self._strings) for word in domain.argv)
-        return f"{name}({quoted(domain.exe, 4096)}, [{argv}]) = 0"
-
-    def _signal(self, event: EventView, regions: list[Region]) -> str:
-        info = next((region.data for region in regions if region.kind == RegionKind.INFO), b"")
-        parts = [f"si_signo={signal_name(event.nr)}"]
-        if len(info) >= 24:
-            code = int.from_bytes(info[8:12], "little", signed=True)
-            parts.append(f"si_code={code_name(event.nr, code)}")
-            if code <= 0 or event.nr == signal.SIGCHLD:
-                parts.append(f"si_pid={self._id(int.from_bytes(info[16:20], 'little'))}")
-            elif event.nr in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP):
-                address = int.from_bytes(info[16:24], "little")
-                parts.append("si_addr=" + ("..." if self._deterministic else f"{address:#x}"))
-        return f"--- {signal_name(event.nr)} {{{', '.join(parts)}}} ---"
+        if event.kind == Kind.EXEC:
+            return f"+++ running {printable(self._reader.domains[event.domain].exe)} +++"
+        if event.kind == Kind.EXECED and (made := self._reader.domains.get(event.args[0])) is not None:
+            short, whole = Style(strings=self._strings), Style(strings=4096)
+            argv = ", ".join(quoted(os.fsencode(word), short) for word in made.argv)
+            return f"{name_of(event.nr)}({quoted(os.fsencode(made.exe), whole)}, [{argv}]) = 0"
+        if self._deterministic and event.kind == Kind.FORK:
+            return f"+++ forked from {self._name(event.args[1])} +++"
+        if self._deterministic and event.kind == Kind.TASK_START:
+            what = "process" if event.args[2] else "thread"
+            return f"+++ {what} starts, made by {self._name(event.args[0])} +++"
+        text = format_event(event, regions, deterministic=self._deterministic, strings=self._strings)
+        return f"{text} (answered by rr-py)" if event.flags & EventFlag.UNKNOWN else text
 
 
 def as_json(event: EventView, regions: list[Region], tasks: Tasks, text: str, strings: int) -> dict[str, Any]:
     """One event as a JSON object. Times are CLOCK_MONOTONIC nanoseconds of the recording machine."""
-    from interfaces.calls import CALLS
-    from interfaces.decode import decode_args
-
     found: dict[str, Any] = {
         "domain": event.domain,
         "event": event.number,
@@ -329,9 +271,9 @@ def as_json(event: EventView, regions: list[Region], tasks: Tasks, text: str, st
     return found
 
 
-def field_as_json(item: Any) -> dict[str, Any]:
+def field_as_json(item: Field) -> dict[str, Any]:
     """A decoded argument (`interfaces.decode.Field`) with its children."""
-    found = {"name": item.name, "type": item.type, "value": item.value}
+    found: dict[str, Any] = {"name": item.name, "type": item.type, "value": item.value}
     if item.children:
         found["children"] = [field_as_json(child) for child in item.children]
     return found
@@ -342,71 +284,3 @@ def kind_name(kind: int) -> str:
         return Kind(kind).name.lower()
     except ValueError:
         return f"kind {kind}"
-
-
-def signal_name(number: int) -> str:
-    """`SIGINT`, `SIGRT_3` for real-time signals, the number if there is no such signal."""
-    try:
-        return signal.Signals(number).name if number < signal.SIGRTMIN else f"SIGRT_{number - 32}"
-    except ValueError:
-        return f"signal {number}"
-
-
-def errno_name(number: int) -> str:
-    import errno
-
-    return errno.errorcode.get(number, str(number))
-
-
-CODES = {
-    0: "SI_USER",
-    -1: "SI_QUEUE",
-    -2: "SI_TIMER",
-    -3: "SI_MESGQ",
-    -4: "SI_ASYNCIO",
-    -5: "SI_SIGIO",
-    -6: "SI_TKILL",
-    128: "SI_KERNEL",
-}
-SIGNAL_CODES = {
-    int(signal.SIGSEGV): {1: "SEGV_MAPERR", 2: "SEGV_ACCERR"},
-    int(signal.SIGBUS): {1: "BUS_ADRALN", 2: "BUS_ADRERR", 3: "BUS_OBJERR"},
-    int(signal.SIGFPE): {1: "FPE_INTDIV", 2: "FPE_INTOVF", 3: "FPE_FLTDIV"},
-    int(signal.SIGILL): {1: "ILL_ILLOPC", 2: "ILL_ILLOPN"},
-    int(signal.SIGTRAP): {1: "TRAP_BRKPT", 2: "TRAP_TRACE"},
-    int(signal.SIGCHLD): {
-        1: "CLD_EXITED",
-        2: "CLD_KILLED",
-        3: "CLD_DUMPED",
-        4: "CLD_TRAPPED",
-        5: "CLD_STOPPED",
-        6: "CLD_CONTINUED",
-    },
-}
-
-
-def code_name(number: int, code: int) -> str:
-    return SIGNAL_CODES.get(number, {}).get(code) or CODES.get(code) or str(code)
-
-
-STOPS = {
-    Stop.RECORDER: "the recorder is gone",
-    Stop.DISK: "the trace could not be written",
-    Stop.REQUEST: "it was asked for",
-}
-
-
-def stop_reason(code: int) -> str:
-    return STOPS.get(Stop(code), "unknown reason") if code in Stop.__members__.values() else "unknown reason"
-
-
-def quoted(word: str, limit: int) -> str:
-    """A C string of at most `limit` characters, with `...` behind it where some are left out."""
-    shown = (
-        os.fsencode(word[:limit])
-        .decode("latin-1")
-        .encode("unicode_escape")
-        .decode("ascii")
-        .replace('"', '\\"')
-    )
-    return f'"{shown}"' + ("..." if len(word) > limit else "")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from interfaces.abi import Kind
 from interfaces.errors import ExitStatus, RrPyError
+from interfaces.names.signals import signal_name
 
 if TYPE_CHECKING:
     from tracefile import DomainEnd, DomainInfo, TraceReader
@@ -64,8 +65,6 @@ class Process:
     @property
     def status(self) -> str:
         """`exited 0`, `killed by SIGTERM`, or `unknown` where the recording stops before."""
-        from rr_py.events import signal_name
-
         if self.end is None:
             return "unknown"
         match self.end.status:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 pytestmark = pytest.mark.packaging
 
@@ -42,6 +43,7 @@ def test_the_core_is_one_static_program_that_needs_no_library(wheel: Path) -> No
         segments = {segment.header.p_type for segment in elf.iter_segments()}
         assert not {"PT_INTERP", "PT_DYNAMIC"} & segments
         symbols = elf.get_section_by_name(".symtab")
+        assert isinstance(symbols, SymbolTableSection)
         undefined = [symbol.name for symbol in symbols.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"]
         assert undefined == [""]
 

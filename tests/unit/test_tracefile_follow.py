@@ -112,6 +112,8 @@ while True:
     events = np.zeros(count, EVENT_DTYPE)
     events["result"] = np.arange(first, first + count)
     trace.add_events(1, first, events.tobytes(), noise.bytes(int(noise.integers(0, 100_000))))
+    if not first:
+        trace.flush()
     first += count
     sys.stdout.write("x")
     sys.stdout.flush()
