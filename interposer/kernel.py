@@ -17,6 +17,7 @@ _syscall.restype = ctypes.c_long
 _SYS_PERSONALITY = 135
 _SYS_PRCTL = 157
 _SYS_ARCH_PRCTL = 158
+_SYS_TKILL = 200
 _SYS_FUTEX = 202
 
 _ADDR_NO_RANDOMIZE = 0x0040000
@@ -40,6 +41,15 @@ def _call(number: int, *arguments: int) -> int:
 def futex_wake(address: int) -> int:
     """Wake everyone who waits on the 32-bit word at `address` (shared memory). Returns how many waited."""
     return _call(_SYS_FUTEX, address, _FUTEX_WAKE, _ALL, 0, 0, 0)
+
+
+def tkill(tid: int, number: int) -> bool:
+    """Send a signal to one thread; False when it is gone."""
+    try:
+        _call(_SYS_TKILL, tid, number)
+    except OSError:
+        return False
+    return True
 
 
 def disable_aslr() -> bool:

@@ -26,11 +26,13 @@ from recorder.drain import Drain, RingDamaged
 from recorder.execs import Execs
 from recorder.files import MAP_PRIVATE, MAP_TYPE, PROT_EXEC, FileTable
 from recorder.images import Core
+from recorder.spinning import SpinWatch
 from recorder.terminal import Signals
 from tracefile import DomainEnd, DomainStart, Report, TraceWriteError, TraceWriter
 
 _TICK = 0.1
 _TICK_UNSIGNALLED = 0.005
+_TICK_SPINNING = 0.01
 _GREETING_TICKS = 10
 _PATIENCE_TICKS = 10
 _PATCHES_MAX = 2048
@@ -72,6 +74,7 @@ class Supervisor:
         self._statuses: dict[int, int] = {}
         self._reported: set[tuple[int, int]] = set()
         self._execs = Execs(core, files, writer.add_domain, self.expect, self.tell, self._left)
+        self._spinning = SpinWatch()
         self._first = 0
         self._first_status: int | None = None
         self._quiet_ticks = 0
@@ -89,7 +92,7 @@ class Supervisor:
         self._first = first
         self._selector.register(self._hello, selectors.EVENT_READ, self._hello)
         self._selector.register(self._signals, selectors.EVENT_READ, self._signals)
-        tick = _TICK if self._signals.active else _TICK_UNSIGNALLED
+        slow = tick = _TICK if self._signals.active else _TICK_UNSIGNALLED
         next_tick = time.monotonic() + tick
         while not self._finished():
             ready = self._selector.select(max(0.0, next_tick - time.monotonic()))
@@ -99,6 +102,7 @@ class Supervisor:
             self._waits()
             if time.monotonic() >= next_tick:
                 self._tick()
+                tick = min(slow, _TICK_SPINNING) if self._look_for_spinning() else slow
                 next_tick = time.monotonic() + tick
         self._close_all()
         self._selector.close()
@@ -378,6 +382,14 @@ class Supervisor:
                 )
         for domain in list(self._domains.values()):
             self._drain(domain)
+
+    def _look_for_spinning(self) -> bool:
+        soon = [
+            self._spinning.look(domain.number, domain.ring.control)
+            for domain in self._domains.values()
+            if domain.ring is not None
+        ]
+        return any(soon)
 
     # ---- the log -------------------------------------------------------------------------------
 

@@ -225,8 +225,10 @@ static s64 replay_thread(struct thread *th, u64 nr, u64 *args, u64 ip, const str
         child->tid = event->task;
         child->pid = (u32)event->args[1];
         if (rr_clone(flags, child_stack(child), 0, (u64)&child->alive, want->tls, child) < 0) fatal("a replayed child cannot be made");
+        struct process *process = child->process;
         give_turn(child->tid);
         wait_turn(th);
+        process->used = 0;
       }
     }
   }

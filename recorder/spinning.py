@@ -1,0 +1,60 @@
+"""Tasks that keep the baton without making a call, while others, or a signal, wait for it.
+
+Switches and signals happen at system calls. A task that spins in user space makes none; the recorder asks
+it to stop where it is (SIGSTKFLT to the thread, which the core takes), and the core logs the whole state of
+that place. What that costs decides how soon it is done again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from interfaces import abi
+from interposer import kernel
+
+_WAITERS = 0x80000000
+_PATIENCE = 0.02
+_COST_FACTOR = 10
+_PATIENCE_MAX = 5.0
+_POKE = 16  # SIGSTKFLT: nothing on x86-64 sends it
+
+
+@dataclass(slots=True)
+class _Watched:
+    events: int
+    since: float
+    patience: float = _PATIENCE
+    asked: float = 0.0
+
+
+class SpinWatch:
+    """One watch for all domains of a recording."""
+
+    def __init__(self) -> None:
+        self._watched: dict[int, _Watched] = {}
+
+    def look(self, number: int, control: abi.Ring) -> bool:
+        """Look at a domain; ask its baton holder to stop where that is due. Whether to look again soon."""
+        waited_for = control.pending_signals or (control.ntasks > 1 and control.baton & _WAITERS)
+        if control.state != abi.RingState.RECORDING or not waited_for:
+            self._watched.pop(number, None)
+            return bool(control.ntasks > 1)
+        now = time.monotonic()
+        watched = self._watched.setdefault(number, _Watched(-1, now))
+        if control.event_count != watched.events:
+            if watched.asked:
+                cost = now - watched.asked
+                watched.patience = min(_PATIENCE_MAX, max(_PATIENCE, _COST_FACTOR * cost))
+            watched.events, watched.since, watched.asked = control.event_count, now, 0.0
+        elif now - watched.since >= watched.patience and not watched.asked:
+            holder = control.baton & ~_WAITERS
+            if holder and kernel.tkill(holder, _POKE):
+                watched.asked = now
+        elif watched.asked and now - watched.asked > _PATIENCE_MAX:
+            watched.since, watched.asked = now, 0.0
+        return True
+
+    def forget(self, number: int) -> None:
+        """The domain has ended."""
+        self._watched.pop(number, None)
