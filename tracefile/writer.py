@@ -44,8 +44,9 @@ from tracefile.records import DomainEnd, DomainStart, FileEntry, Report
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-QUEUE_BYTES = 16 << 20
-"""Raw bytes that may wait for the worker before calls block; one larger piece is still accepted alone."""
+QUEUE_BYTES = 8 << 20
+"""Raw bytes that may wait for the worker before calls block; one larger piece is still accepted alone. So much
+is lost at the most when the recorder is killed."""
 _TIME_IN_AT = 72
 _TIME_OUT_AT = 80
 
