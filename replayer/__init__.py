@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from replayer.options import ReplayEnd, ReplayOptions, ReplayResult
 
 if TYPE_CHECKING:
-    from replayer.replay import replay
+    from replayer.replaying import replay
     from replayer.session import Ended, Paused, Session
 
 _LAZY = {
-    "replay": "replayer.replay",
+    "replay": "replayer.replaying",
     "Ended": "replayer.session",
     "Paused": "replayer.session",
     "Session": "replayer.session",

@@ -27,7 +27,7 @@ from replayer.inspect import context_registers, mappings_of, report_divergence
 from replayer.memory import Mappings, ProcessMemory
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd
 from replayer.registers import Registers
-from replayer.replay import incomplete_text, stuck_text
+from replayer.replaying import incomplete_text, stuck_text
 from replayer.supervisor import Supervisor
 from replayer.unwind import Frame, Unwinder
 from tracefile import EventView, TraceReader

@@ -155,7 +155,7 @@ class Supervisor:
             group.kill()
         for domain in self.domains.values():
             domain.finish()
-        for key in list(self._selector.get_map().values()):
+        for key in list((self._selector.get_map() or {}).values()):
             self._selector.unregister(key.fileobj)
             if isinstance(key.fileobj, Channel):
                 key.fileobj.close()

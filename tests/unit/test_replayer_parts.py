@@ -19,7 +19,7 @@ from interposer.shared import GlobalPage
 from replayer import machine, scope, watchdog
 from replayer.errors import MachineError, NothingToReplayError
 from replayer.output import Numbering, ProcessFilter, Turns, Waiting
-from replayer.replay import final_end
+from replayer.replaying import final_end
 from replayer.watchdog import Usage, Watchdog
 from tracefile import Chunk, DomainEnd, DomainStart, TraceReader, TraceWriter
 from tracefile.chunk import EventArray, events_from

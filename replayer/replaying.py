@@ -98,14 +98,15 @@ def final_end(reader: TraceReader, start: int | None, pid: int | None = None) ->
 
 def incomplete_text(reader: TraceReader, domains: Sequence[LiveDomain]) -> str:
     """Where the recording stops, for people."""
-    where = "; ".join(
-        f"process {domain.info.pid} ({domain.info.comm or '?'}) after event {domain.count()}"
-        for domain in domains[:_SHOWN]
-    )
-    more = f"; and {len(domains) - _SHOWN} more" if len(domains) > _SHOWN else ""
-    failure = next((domain.feeder.failure for domain in domains if domain.feeder.failure is not None), None)
-    why = str(failure) if failure is not None else reader.stopped or "the program went on unrecorded"
-    return f"the recording stops here{': ' + where + more if where else ''} ({why.rstrip('.')})"
+    why = {stop.domain: stop.why for stop in reader.stops}
+    places = []
+    for domain in domains[:_SHOWN]:
+        reason = str(domain.feeder.failure or why.get(domain.number, "the program went on unrecorded"))
+        name = domain.info.comm or "?"
+        places.append(f"process {domain.info.pid} ({name}) after event {domain.count()}: {reason}")
+    if len(domains) > _SHOWN:
+        places.append(f"and {len(domains) - _SHOWN} more")
+    return f"the recording stops here: {'; '.join(places) or reader.stopped}".rstrip(".")
 
 
 def stuck_text(stuck: Stuck) -> str:
