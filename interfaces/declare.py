@@ -189,14 +189,12 @@ def in_buf(name: str, *, size: str) -> Arg:
     return Arg(name, "buffer", count=size, specs=(Spec(Op.ARG, False, size, size=1),))
 
 
-def out_buf(
-    name: str, *, size: str, written: str = RESULT, when: When = POSITIVE, of: str = ""
-) -> Arg:
-    """Bytes written: min(result, `size`), or with `written=""` all of `size`."""
+def out_buf(name: str, *, size: str, written: str = RESULT, of: str = "") -> Arg:
+    """Bytes written: min(result, `size`), or with `written=""` all of `size` where the call succeeds."""
     if written == RESULT:
-        spec = Spec(Op.RESULT, True, size, when, size=1)
+        spec = Spec(Op.RESULT, True, size, POSITIVE, size=1)
     else:
-        spec = Spec(Op.ARG, True, size, when, size=1)
+        spec = Spec(Op.ARG, True, size, SUCCESS, size=1)
     return Arg(name, "records" if of else "buffer", of, count=written or size, specs=(spec,))
 
 

@@ -80,7 +80,7 @@ KEYCTL = [
     case(28, "KEYCTL_PKEY_VERIFY", in_struct("params", "x64"), in_string("info"), ptr("in1"), ptr("in2")),
     case(29, "KEYCTL_RESTRICT_KEYRING", _SERIAL, in_string("type"), in_string("restriction")),
     case(30, "KEYCTL_MOVE", _SERIAL, num("from"), num("to"), unsigned("flags")),
-    case(31, "KEYCTL_CAPABILITIES", out_buf("buf", size="buflen"), size("buflen")),
+    case(31, "KEYCTL_CAPABILITIES", out_buf("buf", size="buflen", written=""), size("buflen")),
     case(32, "KEYCTL_WATCH_KEY", _SERIAL, fd("queue"), num("watch_id")),
 ]  # fmt: skip
 
@@ -281,8 +281,7 @@ CALLS: list[Call] = [
     call(445, "landlock_add_rule", fd("ruleset_fd"), num("rule_type"), in_struct("rule_attr", "u64"),
          hexadecimal("flags"), family=FAMILY),
     call(446, "landlock_restrict_self", fd("ruleset_fd"), hexadecimal("flags"), family=FAMILY),
-    call(457, "statmount", in_struct("req", "mnt_id_req"), out_buf("buf", size="bufsize", written="",
-         when=SUCCESS),
+    call(457, "statmount", in_struct("req", "mnt_id_req"), out_buf("buf", size="bufsize", written=""),
          size("bufsize"), hexadecimal("flags"), family=FAMILY),
     call(458, "listmount", in_struct("req", "mnt_id_req"),
          out_array("mnt_ids", "u64", count="nr_mnt_ids", written=RESULT), size("nr_mnt_ids"),

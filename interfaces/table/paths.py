@@ -142,7 +142,7 @@ CALLS: list[Call] = [
          size("size"),
          family=FAMILY),
     call(466, "removexattrat", dirfd(), path(), flags("at_flags", "at"), in_string("name"), family=FAMILY),
-    call(468, "file_getattr", dirfd(), path(), out_buf("ufattr", size="usize", written="", when=SUCCESS),
+    call(468, "file_getattr", dirfd(), path(), out_buf("ufattr", size="usize", written=""),
          size("usize"),
          flags("at_flags", "at"), family=FAMILY),
     call(469, "file_setattr", dirfd(), path(), in_buf("ufattr", size="usize"), size("usize"),
