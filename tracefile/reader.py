@@ -284,7 +284,7 @@ class TraceReader:
         return self._sequence
 
     def _why_incomplete(self) -> str:
-        if self.damage is not None and not self._final_complete:
+        if self.damage is not None:
             return f"the trace is damaged: {self.damage.problem} (at offset {self.damage.offset})"
         if self._final_reason:
             return f"recording stopped: {self._final_reason}"

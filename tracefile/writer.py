@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 QUEUE_BYTES = 8 << 20
-"""Raw bytes that may wait for the worker before calls block; one larger piece is still accepted alone. So much
-is lost at the most when the recorder is killed."""
+"""Raw bytes that may wait for the worker before calls block; one larger piece is still accepted alone.
+So much is lost at the most when the recorder is killed."""
 _TIME_IN_AT = 72
 _TIME_OUT_AT = 80
 

@@ -162,6 +162,7 @@ def test_events_that_do_not_continue(tmp_path: Path, first: int) -> None:
         assert reader.damage is not None and reader.damage.offset == bad
         assert f"event {first} of domain 1 where event 5 should be" in reader.damage.message
         assert reader.event_count(1) == 5 and not reader.complete and "after 5 events" in reader.stopped
+        assert reader.stopped.startswith(f"the trace is damaged: event {first} of domain 1")
 
 
 def test_events_of_a_domain_that_has_not_begun(tmp_path: Path) -> None:
