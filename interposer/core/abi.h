@@ -56,7 +56,8 @@ enum rr_kind {
   RR_K_FORK = 9,       /* first event of a domain that a fork made; args[0] = parent's domain, args[1] = parent's pid */
   RR_K_PREEMPT = 10,   /* stopped between calls: payload = registers and pages; see docs/trace-format.md */
   RR_K_YIELD = 11,     /* fair hand-over at a call */
-  RR_K_DATA = 12,      /* more output regions of the next K_SYSCALL of the same task */
+  RR_K_DATA = 12,      /* payload that did not fit into the same task's next event; result = that event's
+                          kind. RR_K_PREEMPT: memory to be written at once, after the event before */
   RR_K_CHECKSUM = 13,  /* result = hash of all writable memory; args[0] = bytes hashed */
   RR_K_DEATH = 14,     /* the process is about to die of signal nr; args[0] = core dump flag */
   RR_K_EXECED = 15,    /* written by the recorder: this task's execve succeeded; args[0] = the new domain */

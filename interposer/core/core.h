@@ -250,6 +250,7 @@ void install_one(struct process *process, u32 sig);
 
 /* ---- preempt.c ---- */
 void preempt(struct thread *th, struct sigframe *frame);
+void replay_state(struct thread *th, const struct rr_event *event); /* registers and pages of a preemption */
 void replay_preempt(struct thread *th, const struct rr_event *event);
 
 /* ---- frame.c ---- */

@@ -84,6 +84,7 @@ static void split(struct thread *th) {
   struct rr_event whole = th->event;
   if (th->event.payload_len) {
     th->event.kind = RR_K_DATA;
+    th->event.result = whole.kind == RR_K_DATA ? RR_K_PREEMPT : whole.kind;
     th->event.time_out = th->event.time_in;
     publish(th);
     th->event = whole;

@@ -132,17 +132,33 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
   return result;
 }
 
+/* What a segment holds when it is attached: its pages that are not zero, as an event of their own behind shmat's. */
+static void log_segment(struct thread *th, u64 nr, u64 ip, u64 address, u64 size) {
+  log_begin(th, RR_K_DATA, (u32)nr, ip, NULL);
+  for (u64 at = address; at < address + size; at += PAGE) {
+    const u64 *words = (const u64 *)at;
+    u64 any = 0;
+    for (u32 i = 0; i < PAGE / 8; i++) any |= words[i];
+    if (any) log_region(th, RR_R_OUT, 1, at, PAGE);
+  }
+  if (th->event.payload_len)
+    log_commit(th, RR_K_PREEMPT);
+  else
+    log_abandon(th);
+}
+
 static s64 record_shmat(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u64 status[16] = {0};
   s64 result = SYS3(nr, args[0], args[1], args[2]);
+  u64 size = 0;
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
   if ((result >= 0 || result < -4095) && SYS3(RR_NR_shmctl, args[0], 2, status) >= 0) {
-    u64 size = status[6];
+    size = page_up(status[6]);
     log_bytes(th, RR_R_SIZE, 255, (u64)result, &size, 8);
-    log_region(th, RR_R_OUT, 1, (u64)result, size);
     remember_shared((u64)result, size, NULL, 0, 1);
   }
   log_commit(th, result);
+  if (size) log_segment(th, nr, ip, (u64)result, size);
   return result;
 }
 

@@ -31,7 +31,7 @@ void preempt(struct thread *th, struct sigframe *frame) {
   th->frame = outer;
 }
 
-void replay_preempt(struct thread *th, const struct rr_event *event) {
+void replay_state(struct thread *th, const struct rr_event *event) {
   struct mcontext_k *mc = &th->frame->uc.mc;
   const u8 *at = event_payload(event), *end = at + event->payload_len;
   while (at < end) {
@@ -47,6 +47,10 @@ void replay_preempt(struct thread *th, const struct rr_event *event) {
   }
   apply_outputs(th, event);
   consume(th);
+}
+
+void replay_preempt(struct thread *th, const struct rr_event *event) {
+  replay_state(th, event);
   pass_turn(th);
   wait_turn(th);
   replay_expect(th, RR_K_RESUME);

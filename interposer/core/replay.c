@@ -115,6 +115,8 @@ void replay_after(struct thread *th) {
       take_signal(th, event);
     } else if (event->kind == RR_K_PREEMPT) {
       replay_preempt(th, event);
+    } else if (event->kind == RR_K_DATA && event->result == RR_K_PREEMPT) {
+      replay_state(th, event);
     } else if (event->kind == RR_K_DEATH) {
       u32 sig = event->nr;
       if ((BIT(sig) & (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGFPE))) && event->ip != th->frame->uc.mc.regs[R_RIP])
