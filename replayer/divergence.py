@@ -5,11 +5,9 @@ The report is made while the task is parked, from its memory and the registers t
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from interfaces.abi import Divergence, Event, Kind, Region, RegionKind
 from replayer.memory import Memory, MemoryFault
@@ -29,23 +27,6 @@ _REASONS = {
     Divergence.END: "the program goes on after the end of the log",
     Divergence.KIND: "something else than recorded came next",
 }
-
-
-class EventLike(Protocol):
-    """What an event of the trace and an event the core found have in common."""
-
-    @property
-    def task(self) -> int: ...
-    @property
-    def kind(self) -> int: ...
-    @property
-    def nr(self) -> int: ...
-    @property
-    def ip(self) -> int: ...
-    @property
-    def args(self) -> Sequence[int]: ...
-    @property
-    def result(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +87,16 @@ class DivergenceReport:
         return "\n".join(lines)
 
 
-def describe(event: EventLike, regions: Sequence[Region] = (), *, result: bool = True) -> str:
-    """One line for any event; without its result for a call that was not made."""
-    if event.kind == Kind.SYSCALL or event.kind == Kind.RELEASE:
-        from interfaces.decode import format_call
+def describe(event: EventView | FoundEvent, regions: Sequence[Region] = ()) -> str:
+    """One line for an event of the trace, or for what was found: a call that was not made has no result."""
+    from interfaces.decode import format_event
 
-        text = format_call(event, regions)
-        if event.kind == Kind.SYSCALL and result:
-            return text
+    text = format_event(event, regions)
+    if isinstance(event, EventView):
+        return text
+    if event.kind == Kind.SYSCALL:
         return text.rpartition(" = ")[0] or text
-    if event.kind in (Kind.SIGNAL, Kind.DEATH):
-        name = f"signal {event.nr}"
-        with suppress(ValueError):
-            name = signal.Signals(event.nr).name
-        what = "death by" if event.kind == Kind.DEATH else "delivery of"
-        return f"{what} {name} at {event.ip:#x}"
-    if event.kind == Kind.CHECKSUM:
-        return f"checksum {event.result & (1 << 64) - 1:#018x} of {event.args[0]} bytes of writable memory"
-    if event.kind == Kind.CPUID:
-        return f"CPUID of leaf {event.args[0]:#x}, subleaf {event.args[1]:#x} at {event.ip:#x}"
-    try:
-        return f"{Kind(event.kind).name} in task {event.task}"
-    except ValueError:
-        return f"event of kind {event.kind} in task {event.task}"
+    return f"{text} at {event.ip:#x}" if event.ip else text
 
 
 def differences(

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from interfaces import abi
+from interposer.channel import Channel
 from interposer.kernel import futex_wake
 from interposer.shared import Ring
 from replayer.feeder import ChunkFilter, Feeder
@@ -37,6 +38,7 @@ class LiveDomain:
     feeder: Feeder
     processes: set[int] = field(default_factory=set)
     tasks: dict[int, Task] = field(default_factory=dict)
+    channels: set[Channel] = field(default_factory=set)
     finished: bool = False
     events: int = 0
 
@@ -55,7 +57,8 @@ class LiveDomain:
         try:
             feeder.start()
         except BaseException:
-            ring.close()
+            with suppress(BufferError):
+                ring.close()
             os.close(descriptor)
             raise
         return cls(info, ring, descriptor, feeder)

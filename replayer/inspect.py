@@ -38,7 +38,7 @@ def report_divergence(supervisor: Supervisor, domain: LiveDomain) -> DivergenceR
     task = domain.tasks.get(int(control.diverged_tid))
     pid = task.real_pid if task is not None else min(domain.processes, default=0)
     expected_text, details, frames = "the end of the log", list[str](), list[Frame]()
-    found_text = describe(found, result=False)
+    found_text = describe(found)
     memory = _memory(pid)
     try:
         if number < domain.total:
@@ -46,7 +46,7 @@ def report_divergence(supervisor: Supervisor, domain: LiveDomain) -> DivergenceR
             expected_text = describe(expected, expected.regions)
             details = differences(reason, expected, found, memory)
             if memory is not None:
-                found_text = describe(found, inputs_now(expected, found, memory), result=False)
+                found_text = describe(found, inputs_now(expected, found, memory))
         if memory is not None:
             with suppress(OSError, MemoryFault):
                 registers = context_registers(memory, int(control.diverged_regs))

@@ -97,16 +97,17 @@ def final_end(reader: TraceReader, start: int | None, pid: int | None = None) ->
 
 
 def incomplete_text(reader: TraceReader, domains: Sequence[LiveDomain]) -> str:
-    """Where the recording stops, for people."""
+    """Where the recording stops and why, for people."""
     why = {stop.domain: stop.why for stop in reader.stops}
-    places = []
+    places: dict[str, list[str]] = {}
     for domain in domains[:_SHOWN]:
         reason = str(domain.feeder.failure or why.get(domain.number, "the program went on unrecorded"))
-        name = domain.info.comm or "?"
-        places.append(f"process {domain.info.pid} ({name}) after event {domain.count()}: {reason}")
+        place = f"process {domain.info.pid} ({domain.info.comm or '?'}) after event {domain.count()}"
+        places.setdefault(reason, []).append(place)
+    parts = [f"{', '.join(names)}: {reason}" for reason, names in places.items()]
     if len(domains) > _SHOWN:
-        places.append(f"and {len(domains) - _SHOWN} more")
-    return f"the recording stops here: {'; '.join(places) or reader.stopped}".rstrip(".")
+        parts.append(f"and {len(domains) - _SHOWN} more processes")
+    return f"the recording stops here: {'; '.join(parts) or reader.stopped}".rstrip(".")
 
 
 def stuck_text(stuck: Stuck) -> str:

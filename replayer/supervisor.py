@@ -64,6 +64,8 @@ class Supervisor:
         self.scope = scope
         self.contents = Contents(reader)
         self.domains: dict[int, LiveDomain] = {}
+        self._live: dict[int, LiveDomain] = {}
+        self._past_events = 0
         self.stops: dict[int, int] = {}
         self.diverged: LiveDomain | None = None
         self.stuck: Stuck | None = None
@@ -147,14 +149,14 @@ class Supervisor:
 
     def total_events(self) -> int:
         """Events consumed so far by all domains."""
-        return sum(domain.count() for domain in self.domains.values())
+        return self._past_events + sum(domain.count() for domain in self._live.values())
 
     def close(self) -> None:
         """End every process of the replay and give everything back. Doing so again does nothing."""
         for group in self._groups:
             group.kill()
-        for domain in self.domains.values():
-            domain.finish()
+        for domain in list(self._live.values()):
+            self._finish(domain)
         for key in list((self._selector.get_map() or {}).values()):
             self._selector.unregister(key.fileobj)
             if isinstance(key.fileobj, Channel):
@@ -166,13 +168,16 @@ class Supervisor:
         self.contents.close()
         if self._page is not None:
             self._turns = None
-            self._page.close()
+            try:
+                self._page.close()
+            except BufferError:
+                os.close(self._page.fd)
             self._page = None
 
     # ---- one step ----
 
     def _step(self) -> None:
-        waiting = any(domain.waiting().number is not None for domain in self.domains.values())
+        waiting = any(domain.waiting().number is not None for domain in self._live.values())
         for key, _events in self._selector.select(_TURN_TICK if waiting else _TICK):
             key.data(key.fileobj)
         if self._error is not None:
@@ -186,7 +191,7 @@ class Supervisor:
         if now - self._last_look >= _TICK:
             self._reap()
         assert self._turns is not None
-        waiting = [domain.waiting() for domain in self.domains.values()]
+        waiting = [domain.waiting() for domain in self._live.values()]
         if any(one.number is not None for one in waiting):
             self._turns.look(waiting, self._more_expected, self._watchdog.idle > _IDLE_TURN)
         if now - self._last_look >= _CPU_EVERY or self._last_look == 0.0:
@@ -194,17 +199,16 @@ class Supervisor:
             self._watch_progress(now)
 
     def _watch_progress(self, now: float) -> None:
-        if any(domain.paused for domain in self.domains.values()):
+        if any(domain.paused for domain in self._live.values()):
             return
         used = watchdog.usage(self._pids)
         progress = (self.total_events(), len(self.domains), len(self._pids))
         free = self._echo is None or watchdog.writable(fd for fd in self._echo if _is_open(fd))
         if self._watchdog.look(now, progress, used, free, self._longest_gap):
-            live = tuple(domain for domain in self.domains.values() if not domain.finished)
-            self.stuck = Stuck(self._timeout, live)
+            self.stuck = Stuck(self._timeout, tuple(self._live.values()))
 
     def _longest_gap(self) -> float:
-        return max((domain.recorded_gap() for domain in self.domains.values()), default=0.0)
+        return max((domain.recorded_gap() for domain in self._live.values()), default=0.0)
 
     def _more_expected(self) -> bool:
         """Whether a domain is being made: its parent is past that event, but it has not spoken yet."""
@@ -248,18 +252,23 @@ class Supervisor:
                     "Install rr-py again; see `rr-py doctor`.",
                 )
             return
-        self._drain()
+        self._drain(domain)
         domain.processes.discard(ended.pid)
         if ended.pid not in self._killed and self.diverged is None and self._error is None:
             self._error = self._broken(domain, ended)
         if not domain.processes:
-            domain.finish()
+            self._finish(domain)
 
-    def _drain(self) -> None:
-        """Take in what the core said before a process ended."""
-        for key in list(self._selector.get_map().values()):
-            if isinstance(key.fileobj, Channel):
-                key.data(key.fileobj)
+    def _finish(self, domain: LiveDomain) -> None:
+        """The last process of a domain is gone."""
+        domain.finish()
+        if self._live.pop(domain.number, None) is not None:
+            self._past_events += domain.count()
+
+    def _drain(self, domain: LiveDomain) -> None:
+        """Take in what the core said before a process of the domain ended."""
+        for channel in list(domain.channels):
+            self._on_control(domain.number, channel)
 
     def _broken(self, domain: LiveDomain, ended: Ended) -> Exception | None:
         """The error if a process ended otherwise than the recorded one, None if all is well."""
@@ -319,7 +328,7 @@ class Supervisor:
             domain = LiveDomain.create(
                 self.reader, info, self._filter(info.domain), self.stops.get(info.domain, NEVER)
             )
-            self.domains[info.domain] = domain
+            self.domains[info.domain] = self._live[info.domain] = domain
         plan = -1
         size = 0
         try:
@@ -345,6 +354,7 @@ class Supervisor:
         domain.tasks[recorded] = Task(recorded, recorded, pid, pid)
         self._live_in(domain, pid)
         number = domain.number
+        domain.channels.add(control)
         self._selector.register(
             control, selectors.EVENT_READ, lambda channel: self._on_control(number, channel)
         )
@@ -360,7 +370,7 @@ class Supervisor:
             old = self.domains[before]
             old.processes.discard(pid)
             if not old.processes:
-                old.finish()
+                self._finish(old)
         self._pids[pid] = domain.number
         domain.processes.add(pid)
         self._watch(pid)
@@ -393,6 +403,7 @@ class Supervisor:
             self._on_message(domain, channel, received)
         if channel.closed:
             self._selector.unregister(channel)
+            domain.channels.discard(channel)
             channel.close()
 
     def _on_message(self, domain: LiveDomain, channel: Channel, received: Received) -> None:

@@ -16,11 +16,14 @@ CORE = Path(__file__).resolve().parents[2] / "interposer" / "core"
 PROGRAM = """
 #include "core.h"
 int printf(const char *, ...);
+#define SHOW(name, type, member) printf("%s %lu\\n", name, offsetof(struct type, member))
 int main(void) {
-  printf("THREAD_TID %lu THREAD_PID %lu THREAD_FRAME %lu THREAD_ALIVE %lu THREAD_IN_USE %lu FRAME_CONTEXT
-  %lu\\n",
-         offsetof(struct thread, tid), offsetof(struct thread, pid), offsetof(struct thread, frame),
-         offsetof(struct thread, alive), offsetof(struct thread, in_use), offsetof(struct sigframe, uc));
+  SHOW("THREAD_TID", thread, tid);
+  SHOW("THREAD_PID", thread, pid);
+  SHOW("THREAD_FRAME", thread, frame);
+  SHOW("THREAD_ALIVE", thread, alive);
+  SHOW("THREAD_IN_USE", thread, in_use);
+  SHOW("FRAME_CONTEXT", sigframe, uc);
 }
 """
 

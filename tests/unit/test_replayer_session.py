@@ -334,8 +334,8 @@ def test_ended_tool_leaves_no_process_behind(recorded: Build, number: signal.Sig
     handles = [os.pidfd_open(int(pid)) for pid in children]
     assert handles
     process.send_signal(number)
-    process.communicate()
-    assert process.returncode == -number
+    _output, errors = process.communicate()
+    assert (process.returncode, errors) == (-number, b"")
     for handle in handles:
         with pytest.raises(ProcessLookupError):
             while True:
