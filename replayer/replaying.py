@@ -38,6 +38,8 @@ def replay(options: ReplayOptions) -> ReplayResult:
             verify=options.verify,
             timeout=DEFAULT_TIMEOUT if options.timeout is None else options.timeout,
         )
+        if options.verify and not reader.meta.get("checksum_every"):
+            supervisor.notes.append("there are no checksums to verify: record with --checksum")
         try:
             if options.pid is None:
                 supervisor.contents.check_all()
