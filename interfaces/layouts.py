@@ -164,7 +164,7 @@ layout("nextdqblk",
 "dqb_bhardlimit:u64 dqb_bsoftlimit:u64 dqb_curspace:u64 dqb_ihardlimit:u64 dqb_isoftlimit:u64 "
        "dqb_curinodes:u64 dqb_btime:sec dqb_itime:sec dqb_valid:x32 dqb_id:u32", size=72)  # fmt: skip
 layout("dqinfo", "dqi_bgrace:u64 dqi_igrace:u64 dqi_flags:x32 dqi_valid:x32", size=24)
-opaque(fs_disk_quota=112, fs_quota_stat=80, fs_quota_statv=168, mnt_id_req=32)
+opaque(fs_disk_quota=112, fs_quota_stat=80, fs_quota_statv=160, mnt_id_req=32)
 layout("mount_attr", "attr_set:x64 attr_clr:x64 propagation:x64 userns_fd:u64", size=32)
 
 # processes
@@ -214,7 +214,7 @@ layout("robust_list_head", "list:ptr futex_offset:s64 list_op_pending:ptr", size
 layout("user_desc", "entry_number:s32 base_addr:x32 limit:x32 flags:x32", size=16)
 layout("prctl_mm_map", "words:x64[13]", size=104)
 layout("user_regs", "regs:x64[27]", size=216)
-opaque(user_fpregs=512, ptrace_rseq=24, seccomp_metadata=16, seccomp_notif_sizes=6, pkey_info=48,
+opaque(user_fpregs=512, ptrace_rseq=24, seccomp_metadata=16, seccomp_notif_sizes=6, pkey_info=56,
 sud_config=32)
 layout("futex_waitv", "val:u64 uaddr:ptr flags:u32|futex2 _reserved:u32", size=24)
 layout("perf_event_attr", "type:u32 size:u32 config:x64 sample_period:u64", size=24)

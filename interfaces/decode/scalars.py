@@ -54,7 +54,7 @@ def mode_text(mode: int) -> str:
         (0o1000, "S_ISVTX")) if mode & bit
     )
     rest = mode & (0o777 if kind else 0o170777)
-    return (f"{kind}|" if kind else "") + bits + f"0{rest:03o}"
+    return (f"{kind}|" if kind else "") + bits + f"0{rest:02o}"
 
 
 def device(value: int) -> str:

@@ -55,7 +55,6 @@ flag_set(
     "cflag",
     "CSTOPB=0x40 CREAD=0x80 PARENB=0x100 PARODD=0x200 HUPCL=0x400 CLOCAL=0x800 CMSPAR=0x40000000 "
     "CRTSCTS=0x80000000",
-    (0x30, "CS5 CS6=0x10 CS7=0x20 CS8=0x30"),
     (
         0x100F,
         "B0 B50 B75 B110 B134 B150 B200 B300 B600 B1200 B1800 B2400 B4800 B9600 B19200 B38400 B57600=0x1001 "
@@ -64,6 +63,7 @@ flag_set(
         "B3500000 "
         "B4000000",
     ),
+    (0x30, "CS5 CS6=0x10 CS7=0x20 CS8=0x30"),
 )
 flag_set(
     "lflag",

@@ -14,7 +14,7 @@ _CLONE = (
     "CLONE_NEWIPC=0x8000000 CLONE_NEWUSER=0x10000000 CLONE_NEWPID=0x20000000 CLONE_NEWNET=0x40000000 "
     "CLONE_IO=0x80000000 "
 )
-flag_set("clone", _CLONE, (0xFF, " ".join(f"{signal_name(n)}={n}" for n in range(1, 65))))
+flag_set("clone", _CLONE, (0xFF, " ".join(f"{signal_name(n)}={n}" for n in range(1, 65))), fields_last=True)
 flag_set("clone3", _CLONE + "CLONE_NEWTIME=0x80 CLONE_CLEAR_SIGHAND=0x100000000 "
          "CLONE_INTO_CGROUP=0x200000000")
 flag_set("wait", "WNOHANG=1 WUNTRACED=2 WEXITED=4 WCONTINUED=8 WNOWAIT=0x1000000 __WNOTHREAD=0x20000000 "

@@ -12,23 +12,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FlagSet:
-    """Named bits, and named values within masks."""
+    """Named bits, and named values within masks; those are shown first, or with `fields_last` behind."""
 
     bits: tuple[tuple[int, str], ...]
     fields: tuple[tuple[int, dict[int, str]], ...] = ()
+    fields_last: bool = False
 
     def text(self, value: int) -> str:
         """`A|B|0x40`; "0" where nothing is set and no name stands for nothing."""
+        values: list[str] = []
         parts: list[str] = []
         rest = value
         for mask, names in self.fields:
             if (value & mask) in names:
-                parts.append(names[value & mask])
+                values.append(names[value & mask])
                 rest &= ~mask
         for bit, name in self.bits:
             if rest & bit == bit and bit:
                 parts.append(name)
                 rest &= ~bit
+        parts = parts + values if self.fields_last else values + parts
         if rest or not parts:
             parts.append(f"{rest:#x}" if rest else "0")
         return "|".join(parts)
@@ -57,9 +60,10 @@ def parse(text: str) -> list[tuple[int, str]]:
     return pairs
 
 
-def flag_set(name: str, bits: str, *fields: tuple[int, str]) -> None:
+def flag_set(name: str, bits: str, *fields: tuple[int, str], fields_last: bool = False) -> None:
     """Declare a flag set; each of `fields` is a mask and the values within it."""
-    FLAGS[name] = FlagSet(tuple(parse(bits)), tuple((mask, dict(parse(text))) for mask, text in fields))
+    values = tuple((mask, dict(parse(text))) for mask, text in fields)
+    FLAGS[name] = FlagSet(tuple(parse(bits)), values, fields_last)
 
 
 def enumeration(name: str, values: str) -> None:

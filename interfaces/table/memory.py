@@ -76,7 +76,7 @@ CALLS: list[Call] = [
          array("remote_iov", "iovec", "riovcnt", Spec(Op.ARG, False, "riovcnt", size=16),
                Spec(Op.IOVEC, True, "riovcnt", POSITIVE)),
          size("riovcnt"), hexadecimal("flags"), family=FAMILY),
-    call(323, "userfaultfd", flags("flags", "open"), family=FAMILY, treat=REFUSE, flags=NEWFD, returns="fd"),
+    call(323, "userfaultfd", flags("flags", "newfd"), family=FAMILY, treat=REFUSE, flags=NEWFD, returns="fd"),
     call(324, "membarrier", enum("cmd", "membarrier"), unsigned("flags"), num("cpu_id"), family=FAMILY),
     call(325, "mlock2", ptr("addr"), size("len"), unsigned("flags"), family=FAMILY),
     call(329, "pkey_mprotect", ptr("addr"), size("len"), flags("prot", "prot"), num("pkey"), family=FAMILY,

@@ -151,7 +151,7 @@ CALLS: list[Call] = [
     call(253, "inotify_init", family=FAMILY, flags=NEWFD, returns="fd"),
     call(254, "inotify_add_watch", fd(), path(), flags("mask", "inotify"), family=FAMILY),
     call(255, "inotify_rm_watch", fd(), num("wd"), family=FAMILY),
-    call(294, "inotify_init1", flags("flags", "open"), family=FAMILY, flags=NEWFD, returns="fd"),
+    call(294, "inotify_init1", flags("flags", "newfd"), family=FAMILY, flags=NEWFD, returns="fd"),
     call(300, "fanotify_init", flags("flags", "fanotify_init"), flags("event_f_flags", "open"), family=FAMILY,
          flags=NEWFD, returns="fd"),
     call(301, "fanotify_mark", fd("fanotify_fd"), flags("flags", "fanotify_mark"), hexadecimal("mask"),
@@ -159,7 +159,7 @@ CALLS: list[Call] = [
          family=FAMILY),
     call(319, "memfd_create", in_string("name"), flags("flags", "memfd"), family=FAMILY, flags=NEWFD,
          returns="fd"),
-    call(447, "memfd_secret", flags("flags", "open"), family=FAMILY, flags=NEWFD, returns="fd"),
+    call(447, "memfd_secret", flags("flags", "newfd"), family=FAMILY, flags=NEWFD, returns="fd"),
     call(212, "lookup_dcookie", value("cookie", "hex64"), out_buf("buffer", size="len"), size("len"),
          family=FAMILY),
 ]  # fmt: skip

@@ -258,7 +258,7 @@ CALLS: list[Call] = [
          treat=REDO),
     call(334, "rseq", ptr("rseq"), unsigned("rseq_len"), unsigned("flags"), hexadecimal("sig"), family=FAMILY,
          treat=REFUSE),
-    call(434, "pidfd_open", pid(), flags("flags", "open"), family=FAMILY, flags=NEWFD, returns="fd"),
+    call(434, "pidfd_open", pid(), flags("flags", "newfd"), family=FAMILY, flags=NEWFD, returns="fd"),
     call(435, "clone3", inout_buf("cl_args", size="size"), size("size"), family=FAMILY, treat=REDO,
          returns="pid"),
     call(438, "pidfd_getfd", fd("pidfd"), num("targetfd"), unsigned("flags"), family=FAMILY, flags=NEWFD,

@@ -49,7 +49,7 @@ CALLS: list[Call] = [
     call(282, "signalfd", fd(), in_struct("mask", "sigset"), size("sizemask"), family=FAMILY,
          flags=MASK | NEWFD,
          returns="fd"),
-    call(289, "signalfd4", fd(), in_struct("mask", "sigset"), size("sizemask"), flags("flags", "open"),
+    call(289, "signalfd4", fd(), in_struct("mask", "sigset"), size("sizemask"), flags("flags", "newfd"),
          family=FAMILY,
          flags=MASK | NEWFD, returns="fd"),
     call(297, "rt_tgsigqueueinfo", pid("tgid"), pid("tid"), enum("sig", "signal"),

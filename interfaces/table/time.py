@@ -50,7 +50,7 @@ CALLS: list[Call] = [
     call(229, "clock_getres", _clock(), out_struct("res", "timespec"), family=FAMILY),
     call(230, "clock_nanosleep", _clock(), flags("flags", "timer"), in_struct("request", "timespec"),
          out_struct("remain", "timespec", ALWAYS), family=FAMILY, block=WAIT, waits_on="time"),
-    call(283, "timerfd_create", _clock(), flags("flags", "open"), family=FAMILY, flags=NEWFD, returns="fd"),
+    call(283, "timerfd_create", _clock(), flags("flags", "newfd"), family=FAMILY, flags=NEWFD, returns="fd"),
     call(286, "timerfd_settime", fd(), flags("flags", "timerfd"), in_struct("new_value", "itimerspec"),
          out_struct("old_value", "itimerspec"), family=FAMILY),
     call(287, "timerfd_gettime", fd(), out_struct("curr_value", "itimerspec"), family=FAMILY),
