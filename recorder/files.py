@@ -29,7 +29,6 @@ _SYSTEM = (
     "/bin/",
     "/sbin/",
     "/opt/",
-    "/etc/",
     "/nix/store/",
 )
 _WHOLE_MAX = 32 << 20

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from interfaces import abi
 from replayer.memory import Mapping, Memory, MemoryFault
 
-THREAD_TID = 16
-THREAD_PID = 20
-THREAD_FRAME = 32
-THREAD_ALIVE = 104
-THREAD_IN_USE = 108
+THREAD_TID = 56
+THREAD_PID = 60
+THREAD_FRAME = 72
+THREAD_ALIVE = 144
+THREAD_IN_USE = 148
 FRAME_CONTEXT = 8
-_HEAD = 112
+_HEAD = 152
 
 
 @dataclass(frozen=True, slots=True)

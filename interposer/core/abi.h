@@ -24,12 +24,16 @@ typedef long s64;
 #define RR_DATA (RR_BASE + 0x200000ul)       /* rw-, file offset RR_DATA - RR_BASE is not used: see core.ld */
 #define RR_GLOBAL (RR_BASE + 0x800000ul)     /* struct rr_global, shared by the whole recording */
 #define RR_RING (RR_BASE + 0x1000000ul)      /* struct rr_ring and the slots of this domain */
+#define RR_STUBS (RR_BASE + 0x4000000ul)     /* code that patched call sites go through */
 #define RR_BOOT (RR_BASE + 0x2000000ul)      /* replay: the boot plan of a new image (struct rr_boot) */
 #define RR_THREADS (RR_BASE + 0x10000000ul)  /* thread blocks */
 #define RR_THREAD_STRIDE 0x40000ul
 #define RR_MAX_THREADS 32768ul
 #define RR_SCRATCH (RR_BASE + 0x400000000ul) /* large scratch buffers */
 #define RR_END (RR_BASE + 0x1000000000ul)
+/* Pointers to the stubs, where a jump through a 32-bit address reaches them: below 2 GB, under ASan's shadow. */
+#define RR_SLOT_TABLE 0x7ffe0000ul
+#define RR_SLOT_TABLE_SIZE 0x10000ul
 
 /* ---- hidden descriptors, counted from rr_global.fd_base ---- */
 #define RR_FD_HELLO 0   /* SOCK_SEQPACKET, core -> tool, shared by every process; survives exec */

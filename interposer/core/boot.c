@@ -78,9 +78,14 @@ static struct thread *first_thread(void) {
   return th;
 }
 
-static void trap_instructions(void) {
+void trap_instructions(void) {
   SYS2(RR_NR_prctl, PR_SET_TSC, PR_TSC_SIGSEGV);
   if (!space.no_cpuid_fault) SYS2(RR_NR_arch_prctl, ARCH_SET_CPUID, 0);
+}
+
+void untrap_instructions(void) {
+  SYS2(RR_NR_prctl, PR_SET_TSC, PR_TSC_ENABLE);
+  if (!space.no_cpuid_fault) SYS2(RR_NR_arch_prctl, ARCH_SET_CPUID, 1);
 }
 
 NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 auxv_address) {
@@ -98,6 +103,7 @@ NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 aux
   SYS4(RR_NR_rt_sigprocmask, 0, NULL, &th->mask, 8);
   signals_install(th->process);
   SYS2(RR_NR_prctl, PR_SET_PTRACER, GLOBAL->tool_pid);
+  patch_reserve();
   trap_instructions();
   th->time_in = now_coarse();
   log_begin(th, RR_K_EXEC, 0, entry, (u64[6]){entry, sp, th->mask, 0, 0, 0});
@@ -165,6 +171,7 @@ NORETURN void rr_boot_replay(u64 *stack) {
   SYS2(RR_NR_munmap, 0, RR_BASE);
   SYS2(RR_NR_munmap, RR_END, 0x7ffffffff000ul - RR_END);
   map_global();
+  patch_reserve();
   struct thread *th = first_thread();
   u64 bytes = ring_receive(space.domain, 0, 1, 0), at = 0, entry = 0, sp = 0;
   u8 patched = RR_CPUID_BYTE;

@@ -39,6 +39,7 @@ static inline s64 sys6(s64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
 /* ---- entry.S ---- */
 NORETURN void rr_start_program(u64 entry, u64 sp);
 NORETURN void rr_sigreturn_to(struct sigframe *frame);
+void rr_fast_entry(void);
 void rr_restorer(void);
 void rr_restorer_app(void);
 s64 rr_call_interruptible(s64 nr, const u64 *args);
@@ -93,6 +94,11 @@ struct space {
 struct thread {
   struct thread *self; /* TH_SELF */
   u64 pending;         /* TH_PENDING: entries in `queue` */
+  u64 app_sp;          /* TH_APP_SP: the program's stack pointer while a patched call is made */
+  u64 fast_sp;         /* TH_FAST_SP: top of the stack for patched calls */
+  u64 tail;            /* TH_TAIL: where a patched call goes on */
+  u64 gate_ip;         /* TH_GATE_IP: the address after the call that goes through a gate */
+  u64 late;            /* TH_LATE: result of a patched call that ends in a trap */
   u32 tid, pid;        /* as the program knows them (recorded ids when replaying) */
   struct process *process;
   struct sigframe *frame; /* of the trap being handled */
@@ -120,9 +126,10 @@ struct thread {
   struct siginfo_k queue[SIG_QUEUE];
 };
 #define THREAD_STACK_TOP(th) ((u64)(th) + RR_THREAD_STRIDE)
-#define THREAD_STACK_SIZE 0x20000ul
+#define THREAD_STACK_SIZE 0x10000ul
+#define THREAD_FAST_SIZE 0x10000ul
 #define THREAD_SCRATCH(th) ((u64)(th) + 0x4000ul)
-#define THREAD_SCRATCH_SIZE (RR_THREAD_STRIDE - THREAD_STACK_SIZE - 0x4000ul)
+#define THREAD_SCRATCH_SIZE (RR_THREAD_STRIDE - THREAD_STACK_SIZE - THREAD_FAST_SIZE - 0x4000ul)
 _Static_assert(sizeof(struct thread) <= 0x4000, "thread block");
 
 extern struct space space;
@@ -136,6 +143,7 @@ static inline struct thread *current(void) {
   return th;
 }
 static inline int in_core(u64 address) { return address - RR_BASE < RR_END - RR_BASE; }
+static inline int in_slots(u64 address) { return address - RR_SLOT_TABLE < RR_SLOT_TABLE_SIZE; }
 
 /* ---- thread.c ---- */
 struct thread *thread_allocate(void);
@@ -183,6 +191,7 @@ void wait_turn(struct thread *th);                    /* until the next event is
 void pass_turn(struct thread *th);                    /* wake the owner of the next event */
 NORETURN void park(struct thread *th, u32 divergence, const struct rr_event *found);
 void apply_outputs(struct thread *th, const struct rr_event *event);
+int inputs_agree(const struct rr_event *event);
 void check_inputs(struct thread *th, const struct rr_event *event, const struct rr_event *found);
 const struct rr_region *find_region(const struct rr_event *event, u32 kind);
 void replay_output(struct thread *th, const struct rr_event *event, const u64 *args);
@@ -216,7 +225,19 @@ s64 scratch_return(struct thread *th, const struct effects *effects, const u64 *
 /* ---- dispatch.c: one trapped call ---- */
 void on_sigsys(int sig, struct siginfo_k *info, struct ucontext_k *uc);
 
+/* ---- patch.c: call sites that no longer trap ---- */
+struct fast_frame { u64 flags, nr, ip, args[6]; };
+struct fast_result { s64 result; u64 action; };
+enum { FAST_DONE = 0, FAST_TRAP = 1, FAST_LATE = 2 };
+struct fast_result rr_fast(struct fast_frame *frame);
+void patch_reserve(void);
+void patch_consider(u64 ip);
+u64 patch_resume(u64 ip);    /* where to go on: the tail of the stub if the bytes at ip are patched */
+u64 patch_canonical(u64 ip); /* the other way round */
+extern u64 gate_trap, gate_late;
+
 /* ---- record.c ---- */
+s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip);
 void record_call(struct thread *th, u64 nr, u64 *args, u64 ip);
 s64 record_made(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result); /* an event for what was done without the kernel */
 
@@ -295,6 +316,8 @@ u64 save_memory(struct thread *th);
 /* ---- boot ---- */
 NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 auxv);
 NORETURN void rr_boot_replay(u64 *stack);
+void trap_instructions(void);   /* RDTSC and, where it can be, CPUID */
+void untrap_instructions(void);
 void threads_forget_others(struct thread *self);
 void control_create(u32 domain, u32 parent_pid);
 void ring_create(u32 domain);

@@ -129,14 +129,18 @@ void apply_outputs(struct thread *th, const struct rr_event *event) {
   }
 }
 
-void check_inputs(struct thread *th, const struct rr_event *event, const struct rr_event *found) {
+int inputs_agree(const struct rr_event *event) {
   const u8 *at = event_payload(event), *end = at + event->payload_len;
   while (at < end) {
     const struct rr_region *region = (const struct rr_region *)at;
-    if (region->kind == RR_R_IN && rr_equal((void *)region->addr, region + 1, region->len) != 1)
-      park(th, RR_DIV_INPUT, found);
+    if (region->kind == RR_R_IN && rr_equal((void *)region->addr, region + 1, region->len) != 1) return 0;
     at += sizeof *region + ((region->len + 7ul) & ~7ul);
   }
+  return 1;
+}
+
+void check_inputs(struct thread *th, const struct rr_event *event, const struct rr_event *found) {
+  if (!inputs_agree(event)) park(th, RR_DIV_INPUT, found);
 }
 
 static void write_all(s32 fd, const u8 *data, u64 bytes) {

@@ -7,6 +7,20 @@
 
 #define AUDIT_ARCH_X86_64 0xc000003eu
 
+/* A patched call has been made and logged; it traps for what comes behind it. */
+static void finish_late(struct thread *th, u64 ip) {
+  u64 *regs = th->frame->uc.mc.regs;
+  if ((s64)th->late == RR_RESTART)
+    regs[R_RIP] = ip - 2;
+  else
+    regs[R_RAX] = th->late;
+  if (!space.recording) {
+    replay_after(th);
+  } else if (th->pending) {
+    deliver_pending(th, RR_SIG_EXIT);
+  }
+}
+
 void on_sigsys(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   struct thread *th = current();
   if (info->code != SYS_USER_DISPATCH) {
@@ -17,19 +31,22 @@ void on_sigsys(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   u64 args[6] = {regs[R_RDI], regs[R_RSI], regs[R_RDX], regs[R_R10], regs[R_R8], regs[R_R9]};
   u64 ip = regs[R_RIP], nr = (u64)(s64)info->sys.syscall;
   struct sigframe *outer = th->frame;
+  int late = ip == gate_late + 2, gate = late || ip == gate_trap + 2;
   th->frame = (struct sigframe *)((u8 *)uc - 8);
+  if (gate) regs[R_RIP] = regs[R_RCX] = ip = th->gate_ip;
   if (info->sys.arch != AUDIT_ARCH_X86_64) {
     if (space.recording) report(RR_REP_COMPAT, nr, 0, 0);
     regs[R_RAX] = (u64)-ENOSYS;
-    th->frame = outer;
-    return;
-  }
-  if (space.recording) {
+  } else if (late) {
+    finish_late(th, ip);
+  } else if (space.recording) {
     th->time_in = now_coarse();
     record_call(th, nr, args, ip);
     if (th->pending) deliver_pending(th, RR_SIG_EXIT);
   } else {
     replay_call_all(th, nr, args, ip);
   }
+  if (!gate) patch_consider(ip);
+  regs[R_RIP] = patch_resume(regs[R_RIP]);
   th->frame = outer;
 }

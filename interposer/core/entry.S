@@ -216,6 +216,61 @@ rr_vdso_call:
         leave
         ret
 
+/* A patched call site's stub comes here: rcx = address after the call, r11 = where to go on, rax = number, on the
+ * thread's own stack for this. */
+        .globl rr_fast_entry
+rr_fast_entry:
+        movq %r11, %gs:TH_TAIL
+        pushfq
+        popq %r11
+        pushq %r9
+        pushq %r8
+        pushq %r10
+        pushq %rdx
+        pushq %rsi
+        pushq %rdi
+        pushq %rcx
+        pushq %rax
+        pushq %r11
+        movq %rsp, %rdi
+        subq $8, %rsp
+        cld
+        call rr_fast
+        movl %edx, %r11d
+        addq $8, %rsp
+        movq 0(%rsp), %rcx
+        testl %r11d, %r11d
+        jne 1f
+        movq %rcx, %r11
+        movq 16(%rsp), %rcx
+        movq 24(%rsp), %rdi
+        movq 32(%rsp), %rsi
+        movq 40(%rsp), %rdx
+        movq 48(%rsp), %r10
+        movq 56(%rsp), %r8
+        movq 64(%rsp), %r9
+        movq %gs:TH_APP_SP, %rsp
+        jmp *%gs:TH_TAIL
+/* Through a trap after all: to make the call (FAST_TRAP), or because something is to be done behind it (FAST_LATE). */
+1:      movq %rax, %gs:TH_LATE
+        movq 16(%rsp), %rdi
+        movq %rdi, %gs:TH_GATE_IP
+        movq gate_trap(%rip), %rcx
+        cmpl $2, %r11d
+        jne 2f
+        movq gate_late(%rip), %rcx
+2:      popfq
+        popq %rax
+        popq %rdi
+        popq %rdi
+        popq %rsi
+        popq %rdx
+        popq %r10
+        popq %r8
+        popq %r9
+        movq %gs:TH_APP_SP, %rsp
+        jmp *%rcx
+
         .data
         .balign 8
 rr_start_target:

@@ -19,7 +19,10 @@ int is_memory(u64 nr) {
 
 static u64 page_up(u64 value) { return (value + PAGE - 1) & ~(PAGE - 1); }
 
-static int overlaps_core(u64 address, u64 len) { return address < RR_END && address + page_up(len) > RR_BASE && len; }
+static int overlaps_core(u64 address, u64 len) {
+  u64 end = address + page_up(len);
+  return len && ((address < RR_END && end > RR_BASE) || (address < RR_SLOT_TABLE + RR_SLOT_TABLE_SIZE && end > RR_SLOT_TABLE));
+}
 
 /* ---- shared mappings of this address space ---- */
 

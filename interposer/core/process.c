@@ -202,6 +202,7 @@ NORETURN void rr_child(struct thread *th) {
     th->frame->uc.sigmask = real_mask(th->mask);
     replay_after(th);
   }
+  th->frame->uc.mc.regs[R_RIP] = patch_resume(th->frame->uc.mc.regs[R_RIP]);
   rr_sigreturn_to(th->frame);
 }
 
@@ -304,10 +305,13 @@ s64 record_execve(struct thread *th, u64 nr, u64 *args, u64 ip) {
   int traced = logging() && ask(&msg, NULL, 0, NULL, 0) == 0;
   u64 mask = th->mask & real_mask(~0ul);
   set_real_mask(mask);
+  if (!traced) untrap_instructions(); /* the new image will have no core to answer */
   s64 result = sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
   if (traced) {
     msg = (struct rr_msg){.type = RR_M_EXEC_FAILED, .result = (s32)result};
     ask(&msg, NULL, 0, NULL, 0);
+  } else {
+    trap_instructions();
   }
   th->process->execing = 0;
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);

@@ -96,7 +96,7 @@ static s64 make(struct thread *th, u64 nr, const u64 *args, u32 block) {
   return result;
 }
 
-static s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
+s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   struct effects fx;
   struct masks masks;
   u64 lengths[16], kernel_args[6], area = 0, seq = 0, time_out = 0;

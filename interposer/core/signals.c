@@ -229,9 +229,13 @@ int deliver_pending(struct thread *th, u32 place) {
 /* A signal came between the last look at the queue and the return to the program. */
 void rr_late_signals(struct ucontext_k *uc) {
   struct thread *th = current();
-  if (in_core(uc->mc.regs[R_RIP])) return;
-  th->frame = (struct sigframe *)((u8 *)uc - 8);
-  deliver_pending(th, RR_SIG_EXIT);
+  u64 *regs = uc->mc.regs;
+  regs[R_RIP] = patch_canonical(regs[R_RIP]);
+  if (!in_core(regs[R_RIP])) {
+    th->frame = (struct sigframe *)((u8 *)uc - 8);
+    deliver_pending(th, RR_SIG_EXIT);
+  }
+  regs[R_RIP] = patch_resume(regs[R_RIP]);
 }
 
 /* ---- the program's own calls about signals; the same code records and replays ---- */

@@ -7,6 +7,11 @@
 
 _Static_assert(offsetof(struct thread, self) == TH_SELF, "core_offsets.h");
 _Static_assert(offsetof(struct thread, pending) == TH_PENDING, "core_offsets.h");
+_Static_assert(offsetof(struct thread, app_sp) == TH_APP_SP, "core_offsets.h");
+_Static_assert(offsetof(struct thread, fast_sp) == TH_FAST_SP, "core_offsets.h");
+_Static_assert(offsetof(struct thread, tail) == TH_TAIL, "core_offsets.h");
+_Static_assert(offsetof(struct thread, gate_ip) == TH_GATE_IP, "core_offsets.h");
+_Static_assert(offsetof(struct thread, late) == TH_LATE, "core_offsets.h");
 
 static u32 blocks_made;
 static struct process processes[64];
@@ -38,6 +43,7 @@ struct thread *thread_allocate(void) {
     th->scratch = scratch;
     th->scratch_size = scratch_size;
     th->self = th;
+    th->fast_sp = THREAD_STACK_TOP(th) - THREAD_STACK_SIZE;
     th->in_use = 1;
     th->alive = 1;
   }
