@@ -1,0 +1,162 @@
+"""Stacks as programmers read them: native and Python frames in one list, with functions, files and lines.
+
+The frames of the interpreter's evaluation function are replaced by the Python frames it runs, and the
+interpreter's own plumbing between them is left out. Inlined calls are frames of their own.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO
+
+from replayer.demangle import demangle, short
+from replayer.lines import Lines
+from replayer.memory import Mapping, Memory
+from replayer.pystack import Interpreter, PythonFrame
+from replayer.registers import Registers
+from replayer.symbols import DEBUG_FOLDERS, Module, Opener, open_path
+from replayer.unwind import Frame, Unwinder
+
+_EVALUATION = ("_PyEval_EvalFrameDefault", "_TAIL_CALL_")
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrame:
+    """One frame. `kind` is "native", "inlined" or "python"; `file` and `line` are "" and 0 where unknown.
+
+    `module` is the path of the ELF file, for Python frames that of the interpreter. `sp` tells activations
+    of one function apart; `pc` is 0 for Python frames.
+    """
+
+    function: str
+    file: str
+    line: int
+    module: str
+    kind: str
+    sp: int = 0
+    pc: int = 0
+
+    def __str__(self) -> str:
+        place = f" at {self.file}:{self.line}" if self.file and self.line else f" in {self.module}"
+        return f"{self.function}{place}"
+
+
+class StackReader:
+    """Reads stacks of one address space after another; what it learnt about files is kept."""
+
+    def __init__(self, opener: Opener = open_path) -> None:
+        self._opener = opener
+        self._lines: dict[str, list[Lines]] = {}
+        self._places: dict[tuple[str, int], tuple[StackFrame, ...]] = {}
+        self._interpreters: dict[int, Interpreter | None] = {}
+        self._unwinders: dict[int, Unwinder] = {}
+        self._streams: list[IO[bytes]] = []
+
+    def close(self) -> None:
+        """Close the files whose lines were read."""
+        for stream in self._streams:
+            stream.close()
+        self._streams.clear()
+
+    def read(
+        self,
+        pid: int,
+        memory: Memory,
+        mappings: Sequence[Mapping],
+        registers: Registers,
+        tid: int,
+        limit: int = 256,
+    ) -> tuple[StackFrame, ...]:
+        """The stack of the thread with recorded id `tid`; `pid` is any key for its address space."""
+        unwinder = Unwinder(memory, mappings, self._opener, self._unwinders.get(pid))
+        self._unwinders[pid] = unwinder
+        native = unwinder.backtrace(registers, limit)
+        interpreter = self._interpreters.get(pid)
+        if interpreter is None:
+            interpreter = Interpreter.find(memory, mappings, self._opener)
+            self._interpreters[pid] = interpreter
+        python = interpreter.stack(tid) if interpreter is not None else []
+        path = interpreter.path if interpreter is not None else ""
+        return tuple(self._merge(native, python, path, unwinder))
+
+    def _merge(
+        self, native: Sequence[Frame], python: Sequence[PythonFrame], path: str, unwinder: Unwinder
+    ) -> list[StackFrame]:
+        merged: list[StackFrame] = []
+        rest = list(python)
+        evaluating = False
+        for frame in native:
+            name = frame.symbol.name if frame.symbol is not None else ""
+            if rest and name.startswith(_EVALUATION):
+                evaluating = True
+                while rest:
+                    one = rest.pop(0)
+                    merged.append(StackFrame(one.function, one.file, one.line, path, "python", frame.sp))
+                    if one.entry:
+                        break
+            elif not (evaluating and frame.module == path):
+                merged.extend(self._native(frame, unwinder))
+        merged.extend(StackFrame(one.function, one.file, one.line, path, "python") for one in rest)
+        return merged
+
+    def _native(self, frame: Frame, unwinder: Unwinder) -> list[StackFrame]:
+        key = (frame.module, frame.offset if frame.module else frame.pc)
+        known = self._places.get(key)
+        if known is None:
+            known = self._places[key] = tuple(self._resolve(frame, unwinder))
+        return [
+            StackFrame(one.function, one.file, one.line, one.module, one.kind, frame.sp, frame.pc)
+            for one in known
+        ]
+
+    def _resolve(self, frame: Frame, unwinder: Unwinder) -> list[StackFrame]:
+        name = "<signal handler called>" if frame.signal else ""
+        if frame.symbol is not None and not frame.signal:
+            name = short(demangle(frame.symbol.name))
+        if not name:
+            name = f"{os.path.basename(frame.module) or '?'}+{frame.offset or frame.pc:#x}"
+        module = unwinder.modules.at(frame.pc)
+        found = []
+        if module is not None:
+            address = frame.pc - module.bias - (1 if frame.index and not frame.signal else 0)
+            for lines in self._lines_of(module):
+                found = lines.at(address)
+                if found:
+                    break
+        frames = [
+            StackFrame(short(demangle(place.function)), place.file, place.line, frame.module, "inlined")
+            for place in found[:-1]
+        ]
+        last = found[-1] if found else None
+        frames.append(
+            StackFrame(name, last.file if last else "", last.line if last else 0, frame.module, "native")
+        )
+        return frames
+
+    def _lines_of(self, module: Module) -> list[Lines]:
+        """Line tables of the module's own file and of its separate debug file."""
+        if module.path not in self._lines:
+            found = []
+            for stream in self._debug_streams(module):
+                self._streams.append(stream)
+                found.append(Lines(stream))
+            self._lines[module.path] = found
+        return self._lines[module.path]
+
+    def _debug_streams(self, module: Module) -> list[IO[bytes]]:
+        streams: list[IO[bytes]] = []
+        file = module._own_file()
+        if file is not None:
+            with suppress(OSError, ValueError):
+                streams.append(io.BytesIO(file._map))
+        identity = module._image.build_id(module.bias)
+        if identity is not None:
+            text = identity.hex()
+            for folder in DEBUG_FOLDERS:
+                with suppress(OSError):
+                    streams.append(open(f"{folder}/.build-id/{text[:2]}/{text[2:]}.debug", "rb"))  # noqa: SIM115
+        return streams
