@@ -30,7 +30,7 @@ from interfaces.model import (
 FEED, REDO, REFUSE = Treat.FEED, Treat.REDO, Treat.REFUSE
 NEVER, MAY, WAIT = Block.NEVER, Block.MAY, Block.WAIT
 ALWAYS, SUCCESS, POSITIVE = When.ALWAYS, When.SUCCESS, When.POSITIVE
-ECHO, XFER, NEWFD, RESTART, MASK = Flag.ECHO, Flag.XFER, Flag.NEWFD, Flag.RESTART, Flag.MASK
+ECHO, XFER, NEWFD, PATH, RESTART, MASK = Flag.ECHO, Flag.XFER, Flag.NEWFD, Flag.PATH, Flag.RESTART, Flag.MASK
 NO_FLAG = Flag(0)
 RESULT = "result"
 
@@ -42,7 +42,7 @@ __all__ = [
     "MAY",
     "NEVER",
     "NEWFD",
-    "NO_FLAG",
+    "NO_FLAG", "PATH",
     "POSITIVE",
     "REDO",
     "REFUSE",

@@ -290,5 +290,6 @@ opaque(
     arpreq=68,
     rtentry=120, iwreq=32, sg_io_hdr=88, drm_version=64, drm_unique=16, verity_digest=4, fscrypt_policy=12,
     fscrypt_policy_ex=8, fscrypt_salt=16, fstrim_range=24, file_handle_max=136, name_128=128, name_256=256,
-    page_region_args=96, iovec_header=8,
+    bytes_8=8, bytes_16=16, bytes_24=24, bytes_32=32, bytes_64=64, bytes_80=80, bytes_96=96, bytes_260=260,
+    bytes_312=312, iovec_header=8,
 )  # fmt: skip

@@ -66,7 +66,13 @@ class Special(IntEnum):
 
 
 class Flag(IntFlag):
-    """What else the core must know about a call."""
+    """What else the core must know about a call.
+
+    FD: the first argument is a descriptor, and what it is decides whether the call waits. PATH: it waits
+    for a file system's metadata at most. ECHO: it writes to a descriptor. XFER: it moves data between
+    descriptors. NEWFD: the result is a new descriptor (or new ones are in memory). RESTART: the kernel makes
+    it again after a handler with SA_RESTART. MASK: it takes a signal mask.
+    """
 
     FD = 1
     PATH = 2

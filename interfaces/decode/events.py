@@ -32,10 +32,18 @@ def _rdtsc(event: EventLike, regions: list[Region], style: Style) -> str:
     return f"RDTSC = {counter}"
 
 
+PROCESSOR_LEAVES = {
+    0x1: ("ebx",), 0xB: ("edx",), 0x1F: ("edx",), 0x8000001E: ("eax", "ebx"), 0x80000026: ("edx",),
+}  # fmt: skip
+"""Registers that tell which processor the instruction ran on."""
+
+
 def _cpuid(event: EventLike, regions: list[Region], style: Style) -> str:
     leaf, subleaf, *registers = event.args
+    local = PROCESSOR_LEAVES.get(leaf & 0xFFFFFFFF, ()) if style.deterministic else ()
     answer = ", ".join(
-        f"{name}={value:#x}" for name, value in zip(("eax", "ebx", "ecx", "edx"), registers, strict=False)
+        f"{name}={NUMBER if name in local else hex(value)}"
+        for name, value in zip(("eax", "ebx", "ecx", "edx"), registers, strict=False)
     )
     return f"CPUID({leaf:#x}, {subleaf:#x}) = {{{answer}}}"
 

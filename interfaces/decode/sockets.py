@@ -22,7 +22,7 @@ def address(name: str, data: bytes, style: Style) -> Field:
         return Field(name, "sockaddr", scalars.quoted(data, style))
     family = integer(data, 0, 2)
     children = [Field("sa_family", "u16", enum_text("af", family))]
-    if family == socket.AF_UNIX:
+    if family == socket.AF_UNIX and len(data) > 2:
         children.append(Field("sun_path", "path", _unix_path(data[2:], style)))
     elif family == socket.AF_INET and len(data) >= 8:
         port = int.from_bytes(data[2:4], "big")

@@ -2,13 +2,15 @@
 
 Only requests whose number does not tell the truth are needed here: those without an _IOC encoding, those
 with a wrong one, those that point to more memory. For the others the encoding in the number says what is
-read and written. Some well-encoded ones are listed for their names.
+read and written, and they may wait. Some well-encoded ones are listed for their names or because they do not.
 """
 
 from __future__ import annotations
 
 from interfaces.declare import (
     MAY,
+    NEVER,
+    REFUSE,
     RESTART,
     WAIT,
     Call,
@@ -37,22 +39,30 @@ FAMILY = "ioctl"
 
 def get(request: int, name: str, layout: str) -> Pending:
     """The kernel writes a structure."""
-    return case(request, name, out_struct("argp", layout))
+    return case(request, name, out_struct("argp", layout), block=NEVER)
 
 
 def put(request: int, name: str, layout: str) -> Pending:
     """The kernel reads a structure."""
-    return case(request, name, in_struct("argp", layout))
+    return case(request, name, in_struct("argp", layout), block=NEVER)
 
 
 def both(request: int, name: str, layout: str) -> Pending:
     """The kernel reads and writes a structure."""
-    return case(request, name, inout_struct("argp", layout))
+    return case(request, name, inout_struct("argp", layout), block=NEVER)
 
 
 def plain(request: int, name: str, arg: Arg | None = None) -> Pending:
     """The argument is a value, or not used."""
-    return case(request, name, arg or num("arg"))
+    return case(request, name, arg or num("arg"), block=NEVER)
+
+
+def deep(request: int, name: str, layout: str, *parts: tuple[int, int, int, int]) -> Pending:
+    """A structure, read and written, with pointers: (its offset, its count's offset and width, bytes each)."""
+    arg = inout_struct("argp", layout)
+    for pointer, at, width, each in parts:
+        arg = via(arg, pointer=pointer, at=at, width=width, each=each)
+    return case(request, name, arg, block=NEVER)
 
 
 TERMINAL = [
@@ -160,14 +170,17 @@ SOCKET = [both(request, name, "ifreq") for request, name in _INTERFACE.items()] 
     get(0x8907, "SIOCGSTAMPNS", "timespec"),
     put(0x890B, "SIOCADDRT", "rtentry"),
     put(0x890C, "SIOCDELRT", "rtentry"),
-    case(0x8912, "SIOCGIFCONF", via(inout_struct("argp", "ifconf"), pointer=8, at=0, width=4)),
-    case(0x8946, "SIOCETHTOOL", special("argp", Special.ETHTOOL, out=True)),
+    deep(0x8912, "SIOCGIFCONF", "ifconf", (8, 0, 4, 1)),
+    case(0x8946, "SIOCETHTOOL", special("argp", Special.ETHTOOL, out=True), block=NEVER),
     get(0x894B, "SIOCOUTQNSD", "s32"),
     plain(0x894C, "SIOCGSKNS"),
     put(0x8953, "SIOCDARP", "arpreq"),
     both(0x8954, "SIOCGARP", "arpreq"),
     put(0x8955, "SIOCSARP", "arpreq"),
     both(0x8B01, "SIOCGIWNAME", "iwreq"),
+    *(deep(request, name, "iwreq", (16, 24, 2, 1))
+      for request, name in ((0x8B0B, "SIOCGIWRANGE"), (0x8B0F, "SIOCGIWSTATS"), (0x8B19, "SIOCGIWSCAN"),
+                            (0x8B1B, "SIOCGIWESSID"), (0x8B1D, "SIOCGIWNICKN"), (0x8B2B, "SIOCGIWENCODE"))),
     both(0x8B05, "SIOCGIWFREQ", "iwreq"),
     both(0x8B07, "SIOCGIWMODE", "iwreq"),
     both(0x8B15, "SIOCGIWAP", "iwreq"),
@@ -228,17 +241,8 @@ BLOCK = [
     plain(0x4C80, "LOOP_CTL_ADD"),
     plain(0x4C81, "LOOP_CTL_REMOVE"),
     plain(0x4C82, "LOOP_CTL_GET_FREE"),
-    case(
-        0x2285,
-        "SG_IO",
-        via(
-            via(inout_struct("argp", "sg_io_hdr"), pointer=16, at=12, width=4),
-            pointer=24,
-            at=9,
-            width=1,
-        ),
-        block=MAY,
-    ),
+    case(0x2285, "SG_IO", via(via(inout_struct("argp", "sg_io_hdr"), pointer=16, at=12, width=4),
+                              pointer=32, at=9, width=1), block=MAY),
     get(0x2282, "SG_GET_VERSION_NUM", "s32"),
     get(0x5382, "SCSI_IOCTL_GET_IDLUN", "u64"),
     get(0x5386, "SCSI_IOCTL_GET_BUS_NUMBER", "s32"),
@@ -255,7 +259,9 @@ FILESYSTEM = [
     case(0xC0189436, "FIDEDUPERANGE", counted("argp", "file_dedupe_range", header=24, each=32, at=16,
          width=2),
          block=MAY),
-    case(0xC020660B, "FS_IOC_FIEMAP", counted("argp", "fiemap", header=32, each=56, at=24, width=4)),
+    case(0xC020660B, "FS_IOC_FIEMAP", counted("argp", "fiemap", header=32, each=56, at=24, width=4),
+         block=NEVER),
+    deep(0xC0606610, "PAGEMAP_SCAN", "bytes_96", (40, 48, 8, 24)),
     get(0x80086601, "FS_IOC_GETFLAGS", "x32"),
     put(0x40086602, "FS_IOC_SETFLAGS", "x32"),
     get(0x80087601, "FS_IOC_GETVERSION", "s32"),
@@ -269,7 +275,7 @@ FILESYSTEM = [
     get(0x400C6615, "FS_IOC_GET_ENCRYPTION_POLICY", "fscrypt_policy"),
     get(0x40106614, "FS_IOC_GET_ENCRYPTION_PWSALT", "fscrypt_salt"),
     case(0xC0096616, "FS_IOC_GET_ENCRYPTION_POLICY_EX",
-         counted("argp", "fscrypt_policy_ex", header=8, each=1, at=0, width=8)),
+         counted("argp", "fscrypt_policy_ex", header=8, each=1, at=0, width=8), block=NEVER),
     plain(0xB701, "NS_GET_USERNS"),
     plain(0xB702, "NS_GET_PARENT"),
     plain(0xB703, "NS_GET_NSTYPE"),
@@ -287,7 +293,7 @@ DEVICE = [
     plain(0x2403, "PERF_EVENT_IOC_RESET"),
     put(0x40082404, "PERF_EVENT_IOC_PERIOD", "u64"),
     plain(0x2405, "PERF_EVENT_IOC_SET_OUTPUT"),
-    case(0x40082406, "PERF_EVENT_IOC_SET_FILTER", in_string("filter")),
+    case(0x40082406, "PERF_EVENT_IOC_SET_FILTER", in_string("filter"), block=NEVER),
     get(0x80082407, "PERF_EVENT_IOC_ID", "u64"),
     plain(0x40042408, "PERF_EVENT_IOC_SET_BPF", fd("arg")),
     plain(0x40042409, "PERF_EVENT_IOC_PAUSE_OUTPUT"),
@@ -303,6 +309,7 @@ DEVICE = [
     plain(0x5204, "RNDZAPENTCNT"),
     plain(0x5206, "RNDCLEARPOOL"),
     plain(0x5207, "RNDRESEEDCRNG"),
+    deep(0x80104592, "EVIOCGMASK", "bytes_16", (8, 4, 4, 1)),
     plain(0x40044590, "EVIOCGRAB"),
     plain(0x40044591, "EVIOCREVOKE"),
     plain(0x40044581, "EVIOCRMFF"),
@@ -316,14 +323,15 @@ DEVICE = [
     plain(0x0703, "I2C_SLAVE"),
     get(0x0705, "I2C_FUNCS", "u64"),
     plain(0x0706, "I2C_SLAVE_FORCE"),
-    case(0xC0406400, "DRM_IOCTL_VERSION",
-         via(via(via(inout_struct("argp", "drm_version"), pointer=24, at=16, width=8), pointer=40, at=32,
-         width=8),
-             pointer=56, at=48, width=8)),
-    case(0xC0106401, "DRM_IOCTL_GET_UNIQUE", via(inout_struct("argp", "drm_unique"), pointer=8, at=0,
-         width=8)),
     plain(0x641E, "DRM_IOCTL_SET_MASTER"),
     plain(0x641F, "DRM_IOCTL_DROP_MASTER"),
+    deep(0xC0505510, "SNDRV_CTL_IOCTL_ELEM_LIST", "bytes_80", (16, 4, 4, 64)),
+    case(0xC008551A, "SNDRV_CTL_IOCTL_TLV_READ", counted("argp", "bytes_8", header=8, each=1, at=4, width=4),
+         block=NEVER),
+    case(0x40184150, "SNDRV_PCM_IOCTL_WRITEI_FRAMES", inout_struct("argp", "bytes_24")),
+    case(0x40184152, "SNDRV_PCM_IOCTL_WRITEN_FRAMES", inout_struct("argp", "bytes_24")),
+    case(0x80184151, "SNDRV_PCM_IOCTL_READI_FRAMES", ptr("argp"), treat=REFUSE),
+    case(0x80184153, "SNDRV_PCM_IOCTL_READN_FRAMES", ptr("argp"), treat=REFUSE),
     plain(0x4140, "SNDRV_PCM_IOCTL_PREPARE"),
     plain(0x4141, "SNDRV_PCM_IOCTL_RESET"),
     plain(0x4142, "SNDRV_PCM_IOCTL_START"),
@@ -335,8 +343,43 @@ DEVICE = [
     plain(0x4148, "SNDRV_PCM_IOCTL_XRUN"),
 ]  # fmt: skip
 
+GRAPHICS = [
+    deep(0xC0406400, "DRM_IOCTL_VERSION", "drm_version", (24, 16, 8, 1), (40, 32, 8, 1), (56, 48, 8, 1)),
+    deep(0xC0106401, "DRM_IOCTL_GET_UNIQUE", "drm_unique", (8, 0, 8, 1)),
+    deep(0xC04064A0, "DRM_IOCTL_MODE_GETRESOURCES", "bytes_64", (0, 32, 4, 4), (8, 36, 4, 4), (16, 40, 4, 4),
+         (24, 44, 4, 4)),
+    deep(0xC05064A7, "DRM_IOCTL_MODE_GETCONNECTOR", "bytes_80", (0, 40, 4, 4), (8, 32, 4, 68), (16, 36, 4, 4),
+         (24, 36, 4, 8)),
+    deep(0xC04064AA, "DRM_IOCTL_MODE_GETPROPERTY", "bytes_64", (0, 56, 4, 8), (8, 60, 4, 40)),
+    deep(0xC01064AC, "DRM_IOCTL_MODE_GETPROPBLOB", "bytes_16", (8, 4, 4, 1)),
+    deep(0xC01064B5, "DRM_IOCTL_MODE_GETPLANERESOURCES", "bytes_16", (0, 8, 4, 4)),
+    deep(0xC02064B6, "DRM_IOCTL_MODE_GETPLANE", "bytes_32", (24, 20, 4, 4)),
+    deep(0xC02064B9, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", "bytes_32", (0, 16, 4, 4), (8, 16, 4, 8)),
+]  # fmt: skip
+
+USB = [
+    case(0xC0185500, "USBDEVFS_CONTROL", via(inout_struct("argp", "bytes_24"), pointer=16, at=6, width=2)),
+    case(0xC0185502, "USBDEVFS_BULK", via(inout_struct("argp", "bytes_24"), pointer=16, at=4, width=4)),
+    both(0x41045508, "USBDEVFS_GETDRIVER", "bytes_260"),
+    get(0x40085511, "USBDEVFS_CONNECTINFO", "u64"),
+    case(0x8038550A, "USBDEVFS_SUBMITURB", ptr("argp"), treat=REFUSE),
+    case(0x4008550C, "USBDEVFS_REAPURB", ptr("argp"), treat=REFUSE),
+    case(0x4008550D, "USBDEVFS_REAPURBNDELAY", ptr("argp"), treat=REFUSE),
+]
+
+_DEVICE_MAPPER = (
+    "VERSION REMOVE_ALL LIST_DEVICES DEV_CREATE DEV_REMOVE DEV_RENAME DEV_SUSPEND DEV_STATUS DEV_WAIT "
+    "TABLE_LOAD TABLE_CLEAR TABLE_DEPS TABLE_STATUS LIST_VERSIONS TARGET_MSG DEV_SET_GEOMETRY DEV_ARM_POLL "
+    "GET_TARGET_VERSION"
+)
+
+MAPPER = [
+    case(0xC138FD00 + n, f"DM_{name}", counted("argp", "bytes_312", header=0, each=1, at=12, width=4))
+    for n, name in enumerate(_DEVICE_MAPPER.split())
+]
+
 CALLS: list[Call] = [
-    call(16, "ioctl", fd(), value("request", "ioctl"), ptr("argp"), family=FAMILY, waits_on="fd",
+    call(16, "ioctl", fd(), value("request", "ioctl"), ptr("argp"), family=FAMILY, block=MAY, waits_on="fd",
          flags=RESTART, selector=Selector(1, closed=True), case_from=2,
-         cases=TERMINAL + SOCKET + BLOCK + FILESYSTEM + DEVICE),
+         cases=TERMINAL + SOCKET + BLOCK + FILESYSTEM + DEVICE + GRAPHICS + USB + MAPPER),
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from interfaces.declare import (
     msghdr_out,
     num,
     out_buf,
+    ptr,
     size,
     sockaddr_in,
     sockaddr_out,
@@ -48,6 +49,18 @@ GETSOCKOPT = [
     case(SOL_SOCKET << 16 | 26, "SO_GET_FILTER", _option(8), lenptr("optlen")),
     case(IPPROTO_TCP << 16 | 35, "TCP_ZEROCOPY_RECEIVE", _option(1), lenptr("optlen"), treat=REFUSE),
 ]
+
+SOL_PACKET, SOL_XDP = 263, 283
+
+SETSOCKOPT = [
+    case(level << 16 | option, name, ptr("optval"), unsigned("optlen"), treat=REFUSE)
+    for level, option, name in (
+        (SOL_PACKET, 5, "PACKET_RX_RING"), (SOL_PACKET, 13, "PACKET_TX_RING"), (SOL_XDP, 2, "XDP_RX_RING"),
+        (SOL_XDP, 3, "XDP_TX_RING"), (SOL_XDP, 4, "XDP_UMEM_REG"), (SOL_XDP, 5, "XDP_UMEM_FILL_RING"),
+        (SOL_XDP, 6, "XDP_UMEM_COMPLETION_RING"),
+    )
+]  # fmt: skip
+"""Options that make the kernel write memory whenever it likes."""
 
 CALLS: list[Call] = [
     call(41, "socket", enum("domain", "af"), value("type", "socktype"), value("protocol", "protocol"),
@@ -84,7 +97,8 @@ CALLS: list[Call] = [
     call(54, "setsockopt", fd("sockfd"), enum("level", "sol"), value("optname", "optname"),
          Arg("optval", "sockopt", count="optlen", specs=(Spec(Op.ARG, False, "optlen", size=1),)),
          unsigned("optlen"),
-         family=FAMILY),
+         family=FAMILY,
+         selector=Selector(1, pair=True), case_from=3, cases=SETSOCKOPT),
     call(55, "getsockopt", fd("sockfd"), enum("level", "sol"), value("optname", "optname"), _option(1),
          lenptr("optlen"), family=FAMILY, selector=Selector(1, pair=True), case_from=3, cases=GETSOCKOPT),
     call(288, "accept4", fd("sockfd"), sockaddr_out("addr", length="addrlen"), lenptr("addrlen", SUCCESS),
