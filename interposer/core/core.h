@@ -72,6 +72,7 @@ struct process {
   u32 tsc_trapped;  /* what the program thinks of PR_SET_TSC: PR_TSC_SIGSEGV if set by it */
   struct sigaction_k actions[65]; /* the program's own dispositions */
   u8 fd_class[FD_CACHE];          /* enum fd_class */
+  u8 unmapped[FD_CACHE];          /* = space.map_generation: no shared mapping shows this descriptor's file */
 };
 
 /* per address space: in the core's data, copied by fork */
@@ -84,6 +85,7 @@ struct space {
   u32 no_cpuid_fault;
   u32 hardware_fsgsbase;
   u32 nshared;          /* entries of `shared` in use */
+  u8 map_generation;    /* of `shared`; never 0 */
   u32 writable_shared;  /* of them writable, and anonymous ones: decides whether a fork shares the domain */
   u32 reported_calls[16]; /* bit set: call numbers already reported as unknown */
   struct shared_map shared[MAX_SHARED_MAPS];
@@ -178,6 +180,7 @@ void log_scratch(struct thread *th, u32 arg, u64 addr, const void *data, u64 len
 void log_string(struct thread *th, u32 arg, u64 addr);
 void log_commit(struct thread *th, s64 result);
 void log_abandon(struct thread *th);
+void log_simple(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result); /* a whole event without payload */
 void log_flush_room(u32 events);
 void stop_recording(u32 reason);
 static inline int logging(void) { return RING->state == RR_RECORDING; }

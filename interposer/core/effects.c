@@ -25,9 +25,10 @@ static const struct rr_sub_row *sub_row(const struct rr_sub *sub, u32 arg, const
 }
 
 void effects_of(struct effects *to, u64 nr, const u64 *args) {
-  clear_bytes(to, sizeof *to);
+  to->unknown = 0;
   if (nr >= RR_NCALLS || !rr_calls[nr].treat) {
     to->treat = RR_T_UNKNOWN;
+    to->count = to->block = to->flags = 0;
     return;
   }
   const struct rr_call *call = &rr_calls[nr];
@@ -45,6 +46,7 @@ void effects_of(struct effects *to, u64 nr, const u64 *args) {
     to->block = row->block;
   } else if (nr == RR_NR_ioctl) {
     u32 request = (u32)args[1], size = request >> 16 & 0x3fff, direction = request >> 30;
+    clear_bytes(&to->made, sizeof to->made);
     to->rows = &to->made;
     if (!size || !direction) {
       to->unknown = !(direction == 0 && size == 0 && (request & 0xff00)) || request < 0x10000;

@@ -29,7 +29,7 @@ u32 fd_class(struct thread *th, u64 fd) {
 }
 
 void fd_changed(struct thread *th, u64 fd) {
-  if (fd < FD_CACHE) th->process->fd_class[fd] = FD_UNKNOWN;
+  if (fd < FD_CACHE) th->process->fd_class[fd] = th->process->unmapped[fd] = 0;
 }
 
 /* close_range skips the hidden ones. */

@@ -165,6 +165,25 @@ void log_commit(struct thread *th, s64 result) {
   if (logging()) publish(th);
 }
 
+void log_simple(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result) {
+  log_flush_room(1);
+  if (!logging()) return;
+  struct rr_slot *slot = open_slot();
+  struct rr_event *event = &slot_events(slot)[slot->nevents];
+  event->task = th->tid;
+  event->kind = RR_K_SYSCALL;
+  event->flags = 0;
+  event->nr = (u16)nr;
+  event->ip = ip;
+  for (u32 i = 0; i < 6; i++) event->args[i] = args[i];
+  event->result = result;
+  event->time_in = event->time_out = th->time_in;
+  event->payload_off = slot->payload_used;
+  event->payload_len = 0;
+  __atomic_store_n(&slot->nevents, slot->nevents + 1, __ATOMIC_RELEASE);
+  RING->event_count++;
+}
+
 void log_abandon(struct thread *th) { th->event_open = 0; }
 
 /* The ring of a new domain: made here, handed to the recorder with this process's control socket. */

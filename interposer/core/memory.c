@@ -31,6 +31,7 @@ static void count_shared(void) {
   for (u32 i = 0; i < space.nshared; i++) writable += space.shared[i].writable;
   if (space.nshared == MAX_SHARED_MAPS) writable = 1;
   space.writable_shared = writable;
+  if (!++space.map_generation) space.map_generation = 1;
 }
 
 static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 offset, int writable) {
@@ -199,6 +200,12 @@ s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
 
 /* ---- what a call on a file does to a shared mapping of it ---- */
 
+static int is_mapped(const struct stat_k *s) {
+  for (u32 i = 0; i < space.nshared; i++)
+    if (space.shared[i].ino == s->ino && space.shared[i].dev == s->dev) return 1;
+  return 0;
+}
+
 static void log_range(struct thread *th, const struct stat_k *s, u64 from, u64 to) {
   for (u32 i = 0; i < space.nshared; i++) {
     struct shared_map *m = &space.shared[i];
@@ -220,7 +227,13 @@ void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result) {
     case RR_NR_copy_file_range: case RR_NR_splice: fd = (s32)args[2]; break;
     default: return;
   }
+  u8 *unmapped = (u32)fd < FD_CACHE ? &th->process->unmapped[fd] : NULL;
+  if (unmapped && *unmapped == space.map_generation) return;
   if (SYS2(RR_NR_fstat, fd, &s) < 0) return;
+  if (!is_mapped(&s)) {
+    if (unmapped) *unmapped = space.map_generation;
+    return;
+  }
   switch (nr) {
     case RR_NR_pwrite64: case RR_NR_pwritev: case RR_NR_pwritev2: from = args[3], to = from + (u64)result; break;
     case RR_NR_ftruncate: from = args[1], to = page_up(args[1]); break;

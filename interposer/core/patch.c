@@ -209,13 +209,20 @@ u64 patch_canonical(u64 ip) {
 static int needs_trap(u64 nr, const u64 *args) {
   switch (nr) {
     case RR_NR_clone: case RR_NR_fork: case RR_NR_vfork: case RR_NR_clone3: case RR_NR_execve: case RR_NR_execveat:
-    case RR_NR_exit: case RR_NR_exit_group: case RR_NR_rt_sigreturn: case RR_NR_close_range: return 1;
+    case RR_NR_exit: case RR_NR_exit_group: case RR_NR_rt_sigreturn: case RR_NR_close_range: case RR_NR_personality: return 1;
     default: return is_memory(nr) || is_virtual(nr, args);
   }
 }
 
 static struct fast_result fast_record(struct thread *th, struct fast_frame *f) {
   if (th->pending || RING->checksum_every || (RING->baton & 0x80000000u)) return (struct fast_result){0, FAST_TRAP};
+  const struct rr_call *call = f->nr < RR_NCALLS ? &rr_calls[f->nr] : NULL;
+  if (call && call->treat == RR_T_FEED && call->block == RR_BLK_NEVER && !call->neffects && !call->sub && !call->flags) {
+    if (!(RING->event_count & 15)) th->time_in = now_coarse();
+    s64 result = sys6((s64)f->nr, f->args[0], f->args[1], f->args[2], f->args[3], f->args[4], f->args[5]);
+    log_simple(th, (u32)f->nr, f->ip, f->args, result);
+    return (struct fast_result){result, th->pending ? FAST_LATE : FAST_DONE};
+  }
   th->time_in = now_coarse();
   s64 result = record_plain(th, f->nr, f->args, f->ip);
   return (struct fast_result){result, th->pending || result == RR_RESTART ? FAST_LATE : FAST_DONE};
