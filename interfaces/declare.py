@@ -407,5 +407,5 @@ def call(
         )
     return Call(
         number, name, args, _resolve(name, args), treat, block, waits_on, flags, family, returns, selector,
-        tuple(done)
+        tuple(done), {one.key: one for one in done},
     )  # fmt: skip

@@ -7,7 +7,8 @@ lives on it. The numbers of the enums here are those of the generated C header.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 
 NO_ARG = 255
@@ -174,9 +175,9 @@ class Selector:
 class Call:
     """One system call.
 
-    `effects` hold when no case of `cases` matches (`case_args`/`case_effects` are already complete lists);
-    `waits_on` names what the call may wait for: "fd", "path", "fds", "time", "child", "signal", "lock",
-    "disk", "peer", "memory", or None. `family` is the table module it is declared in.
+    `effects` hold when no case of `cases` matches (a case has all arguments and effects); `index` finds
+    cases by their key. `waits_on` names what the call may wait for: "fd", "path", "fds", "time", "child",
+    "signal", "lock", "disk", "peer", "memory", or None. `family` is the table module it is declared in.
     """
 
     number: int
@@ -191,16 +192,13 @@ class Call:
     returns: str = "int"
     selector: Selector | None = None
     cases: tuple[Case, ...] = ()
+    index: Mapping[int, Case] = field(default_factory=dict, compare=False, repr=False)
 
     def case(self, args: tuple[int, ...] | list[int]) -> Case | None:
         """The case that `args` select, None where the call has none for them."""
         if self.selector is None:
             return None
-        key = self.selector.key(args)
-        for case in self.cases:
-            if case.key == key:
-                return case
-        return None
+        return self.index.get(self.selector.key(args))
 
     @property
     def int_mask(self) -> int:

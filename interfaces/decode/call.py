@@ -102,7 +102,8 @@ def _buffer(c: _Context, arg: Arg, value: int) -> Field:
     if c.kind == Kind.RELEASE and c.direction(arg) == RegionKind.OUT:
         return c.pointer(arg, value)
     count = c.value(arg.count) if arg.count else 0
-    data = c.memory.read(value, max(count, c.style.strings + 1), c.direction(arg))[: count or None]
+    shown = min(count, c.style.strings + 1) if arg.count else c.style.strings + 1
+    data = c.memory.read(value, shown, c.direction(arg))
     if not data and (count or not value or c.result < 0):
         return c.pointer(arg, value)
     return Field(arg.name, arg.type, scalars.quoted(data, c.style, count))

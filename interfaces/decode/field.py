@@ -11,6 +11,9 @@ from interfaces.abi import Region, RegionKind
 ADDRESS, NUMBER, PROCESS, TIME = "<addr>", "<n>", "<pid>", "<time>"
 """What the deterministic form shows in place of what differs between recordings."""
 
+PIECES = 256
+"""Regions that are put together at the most: the core splits a large output into a few."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -86,7 +89,9 @@ class Memory:
         if kind is None:
             return self.read(address, size, RegionKind.OUT) or self.read(address, size, RegionKind.IN)
         found = bytearray()
-        while len(found) < size:
+        for _ in range(PIECES):
+            if len(found) >= size:
+                break
             piece = self._piece(address + len(found), size - len(found), kind)
             if not piece:
                 break

@@ -10,7 +10,7 @@ from interfaces.decode.structures import braces, integer, listing
 from interfaces.names import enum_text
 from interfaces.names.signals import CODES_OF_SIGNAL, signal_name
 
-SIGINFO_SIZE = 128
+MEMBERS = 1000
 
 
 def directory_entries(name: str, data: bytes, style: Style, *, wide: bool) -> Field:
@@ -44,13 +44,20 @@ def _entry(name: str, data: bytes, style: Style, wide: bool) -> Field:
 
 def bits(data: bytes, count: int) -> list[int]:
     """The numbers below `count` whose bits are set."""
-    value = int.from_bytes(data, "little")
-    return [n for n in range(min(count, 8 * len(data))) if value >> n & 1]
+    return [
+        8 * i + bit
+        for i, byte in enumerate(data)
+        if byte
+        for bit in range(8)
+        if byte >> bit & 1 and 8 * i + bit < count
+    ]
 
 
 def descriptor_set(name: str, data: bytes, count: int) -> Field:
-    """`[3 5]`."""
-    return Field(name, "fd_set", "[" + " ".join(map(str, bits(data, count))) + "]")
+    """`[3 5]`; "..." stands for members beyond a thousand."""
+    members = bits(data, count)
+    shown = [str(number) for number in members[:MEMBERS]] + ["..."] * (len(members) > MEMBERS)
+    return Field(name, "fd_set", "[" + " ".join(shown) + "]")
 
 
 def bit_mask(name: str, data: bytes, count: int) -> Field:

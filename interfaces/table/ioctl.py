@@ -58,7 +58,7 @@ def plain(request: int, name: str, arg: Arg | None = None) -> Pending:
 
 
 def deep(request: int, name: str, layout: str, *parts: tuple[int, int, int, int]) -> Pending:
-    """A structure, read and written, with pointers: (its offset, its count's offset and width, bytes each)."""
+    """A structure, read and written, with pointers: (offset, its count's offset and width, bytes each)."""
     arg = inout_struct("argp", layout)
     for pointer, at, width, each in parts:
         arg = via(arg, pointer=pointer, at=at, width=width, each=each)

@@ -282,6 +282,17 @@ def test_rows_of_an_event_array_and_structures_are_events_too() -> None:
     assert format_event(structure) == "getpid() = 42"
 
 
+def test_a_hostile_trace_is_decoded_in_bounded_time() -> None:
+    million = 1 << 20
+    full = regions((0x1000, IN, 1, b"\xff" * million), (0x1000, OUT, 1, b"\xff" * million))
+    assert len(format_call(event("select", MAX, 0x1000, 0, 0, 0, result=1), full)) < 20_000
+    tiny = regions(*((0x1000 + i, OUT, 1, b"x") for i in range(20_000)))
+    assert "..." in format_call(event("read", 3, 0x1000, MAX, result=20_000), tiny)
+    header = struct.pack("<QQ", 0x1000, 16) * 1000
+    many = event("readv", 3, 0x1000, MAX, result=2**40)
+    assert len(format_call(many, regions((0x1000, IN, 1, header)))) < 20_000
+
+
 ADDRESSES = st.sampled_from([0, 0x10, 0x1000, 0x1008, 0x2000, MAX - 8, 0x5401, 0x5413])
 WORDS = st.one_of(st.integers(0, MAX), st.integers(0, 600), ADDRESSES)
 MEMORY = st.lists(
