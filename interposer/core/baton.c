@@ -6,7 +6,7 @@
 #include "core.h"
 
 #define WAITERS 0x80000000u
-#define SPINS 400
+#define SPINS 100
 
 static int try_take(u32 value) {
   u32 expected = 0;
@@ -26,7 +26,7 @@ static void exiting_waits(struct thread *th) {
 void baton_take(struct thread *th) {
   u32 mine = th->real_tid;
   exiting_waits(th);
-  for (u32 i = 0; i < SPINS; i++) {
+  for (u32 i = spins(SPINS); i; i--) {
     if (!RING->baton && try_take(mine)) goto taken;
     __builtin_ia32_pause();
   }
@@ -53,6 +53,7 @@ taken:
     RING->last_holder = mine;
     RING->grants++;
     RING->held_since = now_coarse();
+    handed_over();
   }
 }
 

@@ -154,6 +154,8 @@ void thread_dispatch_on(void);         /* SUD for the calling thread */
 struct process *process_allocate(void);
 void thread_stop_recording(void);
 
+void threads_affinity(const u64 *mask, u64 bytes);
+
 /* ---- util.c ---- */
 void copy_bytes(void *to, const void *from, u64 bytes);
 void clear_bytes(void *to, u64 bytes);
@@ -204,6 +206,11 @@ void baton_take(struct thread *th);
 void baton_give(struct thread *th);
 void baton_fair(struct thread *th, u64 ip);
 static inline int alone(void) { return RING->ntasks <= 1; }
+
+/* ---- together.c: threads that hand over often stay on one processor ---- */
+void handed_over(void);
+void spread_out(int for_good);
+u32 spins(u32 apart);
 
 /* ---- effects.c ---- */
 struct effects {

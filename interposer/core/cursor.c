@@ -79,13 +79,16 @@ void pass_turn(struct thread *th) {
 void wait_turn(struct thread *th) {
   volatile u32 *word = &RING->turn[th->tid % RR_TURN_WORDS];
   if (RING->owner == th->tid && !next_event(th)) park(th, RR_DIV_END, NULL);
-  for (u32 spins = 0; spins < 200; spins++) {
+  for (u32 i = spins(200); i; i--) {
     if (__atomic_load_n(&((struct rr_ring *)RR_RING)->owner, __ATOMIC_ACQUIRE) == th->tid) return;
     __builtin_ia32_pause();
   }
   for (;;) {
     u32 seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&((struct rr_ring *)RR_RING)->owner, __ATOMIC_ACQUIRE) == th->tid) return;
+    if (__atomic_load_n(&((struct rr_ring *)RR_RING)->owner, __ATOMIC_ACQUIRE) == th->tid) {
+      handed_over();
+      return;
+    }
     futex_wait(word, seen, 500000000);
     if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
   }

@@ -113,6 +113,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   int release = fx.block != RR_BLK_NEVER && !alone() && (opens || !(fx.flags & RR_CF_PATH));
   for (u32 i = 0; i < 6; i++) kernel_args[i] = args[i];
   if (fx.flags & RR_CF_MASK) clean_masks(nr, args, kernel_args, &masks);
+  if (nr == RR_NR_sched_getaffinity || nr == RR_NR_sched_setaffinity) spread_out(1);
   save_lengths(&fx, args, lengths);
   int precise = fx.block == RR_BLK_WAIT;
   if (precise) th->time_in = now_precise();
@@ -176,9 +177,15 @@ void record_call(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (!alone()) baton_fair(th, ip);
   maybe_checksum(th);
   switch (nr) {
-    case RR_NR_clone: case RR_NR_fork: case RR_NR_vfork: result = record_clone(th, nr, args, ip); break;
+    case RR_NR_clone: case RR_NR_fork: case RR_NR_vfork:
+      if (nr != RR_NR_clone || !(args[0] & CLONE_THREAD)) spread_out(0);
+      result = record_clone(th, nr, args, ip);
+      break;
     case RR_NR_clone3: result = refuse(th, nr, args, ip, -ENOSYS, 0); break;
-    case RR_NR_execve: case RR_NR_execveat: result = record_execve(th, nr, args, ip); break;
+    case RR_NR_execve: case RR_NR_execveat:
+      spread_out(0);
+      result = record_execve(th, nr, args, ip);
+      break;
     case RR_NR_exit: case RR_NR_exit_group: record_exit(th, nr, args, ip);
     case RR_NR_rt_sigreturn:
       record_made(th, nr, args, ip, 0);

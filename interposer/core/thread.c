@@ -51,6 +51,15 @@ struct thread *thread_allocate(void) {
   return th;
 }
 
+/* All live threads of this process may run where the mask says. */
+void threads_affinity(const u64 *mask, u64 bytes) {
+  for (u32 i = 0; i < blocks_made; i++) {
+    struct thread *th = block(i);
+    if (th->in_use && th->real_tid && __atomic_load_n(&th->alive, __ATOMIC_ACQUIRE))
+      SYS3(RR_NR_sched_setaffinity, th->real_tid, bytes, mask);
+  }
+}
+
 /* After a fork: only the calling thread's block is in use. */
 void threads_forget_others(struct thread *self) {
   allocating = 0;
