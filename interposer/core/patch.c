@@ -8,7 +8,7 @@
 #include "core.h"
 
 #define SITES (RR_SLOT_TABLE_SIZE / 8)
-#define STUB 96ul
+#define STUB 128ul
 #define STUBS_SIZE ((SITES + 1) * STUB)
 #define TAIL_OFFSET 40ul
 #define HASH 1024u
@@ -41,27 +41,41 @@ void patch_reserve(void) {
 
 /* ---- what may be moved ---- */
 
-/* Bytes of the instruction at `code` if it does not depend on where it stands; 0: unknown. `*ends`: control does not
- * go on behind it. */
+enum { GOES_ON = 0, RETURNS = 1, BRANCHES = 2 };
+
+static int rsp_based(const u8 *at) { return (at[1] & 0xc7) == 0x44 && at[2] == 0x24; } /* disp8(%rsp) */
+
+/* Bytes of the instruction at `code` if it can stand elsewhere; 0: unknown. `*ends`: how control leaves it. A
+ * conditional branch is made anew in the stub. */
 static u32 movable(const u8 *code, int *ends) {
   u32 rex = (code[0] & 0xf0) == 0x40, wide = rex && code[0] & 8;
   const u8 *at = code + rex;
   *ends = 0;
   switch (at[0]) {
     case 0x3d: return rex + 5;                                        /* cmp imm32, eax/rax */
-    case 0x89: case 0x85: case 0x31: case 0x39:                       /* mov, test, xor, cmp between registers */
+    case 0x89: case 0x8b:                                             /* mov */
+      if (rsp_based(at)) return rex + 4;
+      return (at[1] & 0xc0) == 0xc0 ? rex + 2 : 0;
+    case 0x8d: return rsp_based(at) ? rex + 4 : 0;                    /* lea disp8(%rsp) */
+    case 0x85: case 0x31: case 0x39:                                  /* test, xor, cmp between registers */
       return (at[1] & 0xc0) == 0xc0 ? rex + 2 : 0;
     case 0x83: return (at[1] & 0xc0) == 0xc0 ? rex + 3 : 0;           /* add, cmp, ... imm8 */
     case 0xf7: return (at[1] & 0xf8) == 0xd8 ? rex + 2 : 0;           /* neg */
     case 0x98: return wide ? rex + 1 : 0;                             /* cltq */
     case 0x63: return (at[1] & 0xc0) == 0xc0 ? rex + 2 : 0;           /* movslq */
-    case 0x8b:                                                       /* mov disp8(%rsp), reg */
-      if ((at[1] & 0xc7) == 0x44 && at[2] == 0x24) return rex + 4;
-      return (at[1] & 0xc0) == 0xc0 ? rex + 2 : 0;
     case 0xc3:
-      *ends = 1;
+      *ends = RETURNS;
       return rex ? 0 : 1;
+    case 0x0f:
+      if (rex || (at[1] & 0xf0) != 0x80) return 0;
+      *ends = BRANCHES;
+      return 6;
     default:
+      if (!rex && at[0] >= 0x70 && at[0] <= 0x7f) {
+        *ends = BRANCHES;
+        return 2;
+      }
+      if (at[0] >= 0xb8 && at[0] <= 0xbf && !wide) return rex + 5;    /* mov imm32, reg */
       if (at[0] >= 0x58 && at[0] <= 0x5f) return rex + 1;             /* pop */
       return 0;
   }
@@ -119,7 +133,14 @@ static u8 *put(u8 *at, const char *bytes, u32 count) {
   return at + count;
 }
 
-static void make_stub(u32 site, u64 ip, const u8 *code, u32 len, int ends) {
+static u8 *jump_to(u8 *at, u64 target) {
+  at = put(at, "\xff\x25\x00\x00\x00\x00", 6); /* jmp *next */
+  copy_bytes(at, &target, 8);
+  return at + 8;
+}
+
+/* `len` bytes at the site are replaced, the first `plain` of them are moved as they are. */
+static void make_stub(u32 site, u64 ip, const u8 *code, u32 len, u32 plain, int ends) {
   u8 *start = (u8 *)stub_at(site), *at = start;
   u64 back = ip - 2 + len;
   u32 app = TH_APP_SP, fast = TH_FAST_SP;
@@ -136,11 +157,15 @@ static void make_stub(u32 site, u64 ip, const u8 *code, u32 len, int ends) {
   s32 to_entry = (s32)((u64)rr_fast_entry - ((u64)at + 4));
   copy_bytes(at, &to_entry, 4);
   at = start + TAIL_OFFSET;
-  copy_bytes(at, code + 2, len - 2), at += len - 2;
-  if (!ends) {
-    at = put(at, "\xff\x25\x00\x00\x00\x00", 6); /* jmp *next */
-    copy_bytes(at, &back, 8);
+  copy_bytes(at, code + 2, plain - 2), at += plain - 2;
+  if (ends == BRANCHES) {
+    const u8 *branch = code + plain;
+    u64 target = back + (u64)(s64)(len - plain == 2 ? (signed char)branch[1] : *(const s32 *)(branch + 2));
+    *at++ = (u8)(0x70 | ((len - plain == 2 ? branch[0] : branch[1]) & 15));
+    at = put(at, "\x02\xeb\x0e", 3); /* jcc over; jmp on; over: */
+    at = jump_to(at, target);
   }
+  if (ends != RETURNS) jump_to(at, back);
   ((u64 *)RR_SLOT_TABLE)[site] = (u64)start;
 }
 
@@ -155,7 +180,7 @@ static int write_code(u64 address, const u8 *bytes, u64 count) {
 static void patch(u64 ip) {
   u64 site = ip - 2, start = (site - 160) & ~15ul;
   u8 code[480], made[16];
-  u32 len = 2, at = slot_of(ip);
+  u32 len = 2, plain = 2, at = slot_of(ip);
   int ends = 0;
   if (nsites >= SITES || rr_copy(code, (void *)start, sizeof code)) return;
   if (table[at].ip && is_ours(site, table[at].site)) return;
@@ -165,12 +190,13 @@ static void patch(u64 ip) {
     u32 more = movable(here + len, &ends);
     if (!more || len + more > 16) return;
     len += more;
+    if (ends != BRANCHES) plain = len;
   }
-  if (len < JUMP && (!ends || !is_padding(here + len, JUMP - len))) return;
+  if (len < JUMP && (ends != RETURNS || !is_padding(here + len, JUMP - len))) return;
   u32 covered = len < JUMP ? JUMP : len;
   if (branch_into(code, start, sizeof code, site, site + covered)) return;
   u32 index = nsites++;
-  make_stub(index, ip, here, len, ends);
+  make_stub(index, ip, here, len, plain, ends);
   made[0] = 0xff, made[1] = 0x24, made[2] = 0x25;
   *(u32 *)(made + 3) = (u32)(RR_SLOT_TABLE + 8ul * index);
   for (u32 i = JUMP; i < 16; i++) made[i] = 0x90;
