@@ -54,8 +54,10 @@ def record(options: RecordOptions) -> RecordResult:
             os.environ if options.env is None else options.env,
             str(options.cwd) if options.cwd is not None else None,
         )
-        child = launch.fork(command, [theirs.fileno(), image_fd, page.fd])
-        theirs.close()
+        try:
+            child = launch.fork(command, [theirs.fileno(), image_fd, page.fd])
+        finally:
+            theirs.close()
         try:
             patch_cpuid = not kernel.has_cpuid_faulting()
             _fill(page, options, child.fd_base, patch_cpuid)
