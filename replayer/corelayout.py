@@ -20,6 +20,8 @@ THREAD_ALIVE = 144
 THREAD_IN_USE = 148
 FRAME_CONTEXT = 8
 _HEAD = 152
+SLOT_TABLE = 0x7FFE0000
+SLOT_TABLE_SIZE = 0x10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,11 @@ class ThreadBlock:
     tid: int
     pid: int
     context: int
+
+
+def hidden(address: int) -> bool:
+    """Whether an address belongs to the core and not to the program."""
+    return abi.BASE <= address < abi.END or SLOT_TABLE <= address < SLOT_TABLE + SLOT_TABLE_SIZE
 
 
 def thread_blocks(memory: Memory, mappings: Iterator[Mapping] | list[Mapping]) -> list[ThreadBlock]:

@@ -29,6 +29,7 @@ from replayer.options import DEFAULT_TIMEOUT, ReplayEnd
 from replayer.registers import Registers
 from replayer.replaying import incomplete_text, stuck_text
 from replayer.supervisor import Supervisor
+from replayer.threadstate import ThreadState, fs_base_of, read_state
 from replayer.unwind import Frame, Unwinder
 from tracefile import EventView, TraceReader
 
@@ -104,6 +105,20 @@ class Paused:
             if block.tid == tid:
                 return context_registers(memory, block.context)
         raise NothingToReplayError(f"there is no thread {tid} at event {self.event}", "See `threads`.")
+
+    def state(self, tid: int | None = None) -> ThreadState:
+        """All registers of a thread, also segments and vector state; MemoryFault as `registers`."""
+        registers = self.registers(tid)
+        tid = self.tid if tid is None else tid
+        memory = self._open()
+        context = int(self._domain.ring.control.diverged_regs)
+        if tid != self.tid:
+            context = next(
+                block.context for block in thread_blocks(memory, list(self.mappings())) if block.tid == tid
+            )
+        task = self._domain.tasks.get(tid)
+        fs_base = fs_base_of(task.real_tid) if task is not None else 0
+        return replace(read_state(memory, context, fs_base), registers=registers)
 
     def read(self, address: int, size: int) -> bytes:
         """`size` bytes of the process's memory; MemoryFault when not all of them can be read."""

@@ -22,6 +22,8 @@ VERBS = {
     "dump": "Print the events of a trace, as strace prints them.",
     "info": "Say what a trace holds, and where it stops.",
     "ps": "Show the tree of recorded processes.",
+    "stack": "Show the native and Python stacks of all threads at an event.",
+    "core": "Write a core file of a recorded process at an event.",
     "pack": "Store all files the recording needs in the trace, to replay it elsewhere.",
     "doctor": "Check whether this machine can record: found, needed, fix.",
     "completion": "Print the completion script for a shell.",
