@@ -1,0 +1,1 @@
+"""What the screens show, computed without Textual: indexes, views, filters, decoded rows and details."""

@@ -1,0 +1,136 @@
+"""Headers and payloads of a whole block of rows, for conditions that the columns in memory do not answer."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tracefile import Chunk
+from tracefile.chunk import EventArray
+from tui.model.columns import BLOCK_SHIFT, Block, Mask
+from tui.model.index import EventIndex
+
+
+class ChunkSource:
+    """Chunks by domain and first event; the last one of each domain is remembered, since blocks and chunks do
+    not end together."""
+
+    def __init__(self, index: EventIndex) -> None:
+        self.index = index
+        self._last: dict[int, Chunk] = {}
+
+    def chunk(self, domain: int, first: int) -> Chunk:
+        """The chunk of a domain that begins with event `first`."""
+        last = self._last.get(domain)
+        if last is None or last.first_event != first:
+            last = self._last[domain] = next(self.index.reader.chunks(domain, first))
+        return last
+
+
+class _Piece:
+    """Events [start, stop) of a chunk and where they stand in the block; read when they are asked for."""
+
+    def __init__(
+        self, source: ChunkSource, domain: int, first: int, span: slice, places: npt.NDArray[np.int64]
+    ) -> None:
+        self.first = first
+        self.span = span
+        self.places = places
+        self._source = source
+        self._domain = domain
+        self._chunk: Chunk | None = None
+
+    @property
+    def chunk(self) -> Chunk:
+        if self._chunk is None:
+            self._chunk = self._source.chunk(self._domain, self.first)
+        return self._chunk
+
+    @property
+    def events(self) -> EventArray:
+        return self.chunk.events[self.span]
+
+
+class BlockEvents:
+    """The events of a block's rows [0, count), read from the file as far as they are asked for."""
+
+    def __init__(self, source: ChunkSource, block: Block, count: int) -> None:
+        self._source = source
+        self._block = block
+        self._count = count
+        self._columns: dict[str, npt.NDArray[Any]] = {}
+        self._filled: dict[str, set[int]] = {}
+        self._pieces: list[_Piece] | None = None
+
+    def column(self, name: str, wanted: Mask) -> npt.NDArray[Any]:
+        """A column of EVENT_DTYPE, one value a row; `number` is the event's number in its domain.
+
+        Only the values of the wanted rows count.
+        """
+        filled = self._filled.setdefault(name, set())
+        for i, piece in enumerate(self.pieces()):
+            if i in filled or not wanted[piece.places].any():
+                continue
+            filled.add(i)
+            if name == "number":
+                values: npt.NDArray[Any] = np.arange(
+                    piece.first + piece.span.start, piece.first + piece.span.stop
+                )
+            else:
+                values = piece.events[name]
+            column = self._columns.get(name)
+            if column is None:
+                column = np.zeros((self._count, *values.shape[1:]), values.dtype)
+                self._columns[name] = column
+            column[piece.places] = values
+        return self._columns[name] if name in self._columns else np.zeros(self._count, np.int64)
+
+    def payloads(self, wanted: Mask) -> Iterator[tuple[int, bytes]]:
+        """(offset in the block, payload) of the wanted rows that have any, in no particular order."""
+        for piece in self.pieces():
+            chosen = np.flatnonzero(wanted[piece.places])
+            if not len(chosen):
+                continue
+            events = piece.events
+            sizes = events["payload_len"][chosen]
+            chosen = chosen[sizes > 0]
+            if not len(chosen):
+                continue
+            data = piece.chunk.payload
+            starts = events["payload_off"][chosen]
+            ends = starts.astype(np.int64) + events["payload_len"][chosen]
+            places = piece.places[chosen]
+            for place, start, end in zip(places.tolist(), starts.tolist(), ends.tolist(), strict=True):
+                yield place, data[start:end]
+
+    def pieces(self) -> list[_Piece]:
+        """Where the rows lie in chunks."""
+        if self._pieces is None:
+            index = self._source.index
+            domains = index.domain_table()[self._block.task[: self._count]]
+            self._pieces = []
+            for domain in np.unique(domains).tolist():
+                places = np.flatnonzero(domains == domain)
+                first = index.events_before(domain, self._block.first >> BLOCK_SHIFT)
+                self._pieces.extend(self._of_domain(domain, first, places))
+        return self._pieces
+
+    def _of_domain(self, domain: int, first: int, places: npt.NDArray[np.int64]) -> Iterator[_Piece]:
+        """The pieces of one domain, whose events from number `first` on stand at `places`."""
+        firsts = self._source.index.reader.domains[domain].firsts
+        at = bisect.bisect_right(firsts, first) - 1
+        done = 0
+        while done < len(places):
+            begin = firsts[at]
+            end = firsts[at + 1] if at + 1 < len(firsts) else begin + len(places) + first
+            start = first + done - begin
+            count = min(end - begin - start, len(places) - done)
+            yield _Piece(
+                self._source, domain, begin, slice(start, start + count), places[done : done + count]
+            )
+            done += count
+            at += 1
