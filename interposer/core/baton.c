@@ -6,6 +6,7 @@
 #include "core.h"
 
 #define WAITERS 0x80000000u
+#define HOLDER_CHECK_NS 200000000ul
 #define SPINS 100
 
 static int try_take(u32 value) {
@@ -14,9 +15,26 @@ static int try_take(u32 value) {
                                      __ATOMIC_RELAXED);
 }
 
+/* Whether a task has ended, be it that nobody has reaped it yet (who would may be waiting for it here). */
+static int ended(u32 tid) {
+  char text[128], path[32] = "/proc/";
+  u32 at = 6, digits = 0;
+  char number[12];
+  for (u32 n = tid; n; n /= 10) number[digits++] = (char)('0' + n % 10);
+  while (digits) path[at++] = number[--digits];
+  for (const char *rest = "/stat"; *rest; rest++) path[at++] = *rest;
+  path[at] = 0;
+  s64 fd = SYS4(RR_NR_openat, -100, path, 02000000, 0);
+  if (fd < 0) return 0;
+  s64 n = SYS3(RR_NR_read, fd, text, sizeof text);
+  SYS1(RR_NR_close, fd);
+  while (n > 1 && text[n - 1] != ')') n--;
+  return n > 1 && n + 1 < (s64)sizeof text && (text[n + 1] == 'Z' || text[n + 1] == 'X');
+}
+
 static int holder_gone(u32 word) {
   u32 tid = word & ~WAITERS;
-  return tid && SYS2(RR_NR_tkill, tid, 0) == -ESRCH;
+  return tid && (SYS2(RR_NR_tkill, tid, 0) == -ESRCH || ended(tid));
 }
 
 static void exiting_waits(struct thread *th) {
@@ -40,7 +58,7 @@ void baton_take(struct thread *th) {
         continue;
       seen |= WAITERS;
     }
-    s64 why = futex_wait(&RING->baton, seen, 500000000);
+    s64 why = futex_wait(&RING->baton, seen, HOLDER_CHECK_NS);
     want = mine | WAITERS;
     exiting_waits(th);
     if (why == -ETIMEDOUT && RING->baton == seen && holder_gone(seen)) {

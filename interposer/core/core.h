@@ -72,6 +72,7 @@ struct process {
   u32 tsc_trapped;  /* what the program thinks of PR_SET_TSC: PR_TSC_SIGSEGV if set by it */
   struct sigaction_k actions[65]; /* the program's own dispositions */
   u8 fd_class[FD_CACHE];          /* enum fd_class */
+  u8 fd_waits[FD_CACHE];          /* 0 unknown, 1 a call on it may wait, 2 it never does */
   u8 unmapped[FD_CACHE];          /* = space.map_generation: no shared mapping shows this descriptor's file */
 };
 
@@ -80,6 +81,8 @@ struct space {
   u64 brk;              /* replay: current break */
   u64 vdso_clock;       /* recording: the kernel's clock_gettime, 0: none */
   u32 fd_base;
+  u32 control_fd;       /* normally fd_base + RR_FD_CONTROL; elsewhere where that number cannot be had */
+  u32 shares_fds;       /* the descriptor table is another recorded process's, too (CLONE_FILES) */
   u32 recording;        /* 1 recording, 0 replaying */
   u32 domain;
   u32 no_cpuid_fault;
@@ -112,13 +115,15 @@ struct thread {
   u32 alive;              /* cleared by the kernel when the thread is really gone */
   u32 in_use;
   u32 new_process;        /* started by a clone without CLONE_THREAD */
+  u32 vforked;            /* its creator waits for its exec or exit */
   u32 creator;
   u32 poked;
   u32 call_restartable;
   u64 child_stack;
   u64 time_in;            /* of the call being made */
-  u64 saved_mask;         /* sigsuspend-like calls: the mask to go back to */
-  u32 suspended;          /* 1: saved_mask is valid */
+  u64 call_mask;          /* the mask a sigsuspend-like call had for its own time */
+  u32 suspended;          /* 1: such a call was interrupted, call_mask decides what is delivered */
+  u32 vforked;            /* its creator waits until it ends or executes something */
   u32 real_tid;
   struct rr_event event;  /* under construction */
   u32 event_open;
@@ -138,6 +143,7 @@ extern struct space space;
 #define GLOBAL ((volatile struct rr_global *)RR_GLOBAL)
 #define RING ((volatile struct rr_ring *)RR_RING)
 #define HIDDEN(which) ((s32)(space.fd_base + (which)))
+#define CONTROL ((s32)space.control_fd)
 
 static inline struct thread *current(void) {
   struct thread *th;
@@ -153,6 +159,7 @@ void thread_become(struct thread *th); /* GS base and alternate stack of the cal
 void thread_dispatch_on(void);         /* SUD for the calling thread */
 struct process *process_allocate(void);
 void thread_stop_recording(void);
+void threads_release_robust(struct thread *th); /* recording: of all threads of the process, into the open event */
 
 void threads_affinity(const u64 *mask, u64 bytes);
 
@@ -171,7 +178,12 @@ s64 channel_send(s32 socket, struct rr_msg *msg, const s32 *fds, u32 nfds);
 s64 channel_receive(s32 socket, struct rr_msg *msg, void *extra, u64 extra_size, s32 *fds, u32 nfds);
 s64 ask(struct rr_msg *msg, const s32 *fds, u32 nfds, void *extra, u64 extra_size);
 void report(u32 what, u64 b, u64 c, u64 d);
-s32 hide_fd(s32 fd, u32 which, int cloexec);
+void hide_control(s32 fd);
+
+/* ---- limits.c ---- */
+struct limits { struct rlimit_k old[3]; u32 changed; };
+void limits_lift(struct limits *limits);
+void limits_restore(const struct limits *limits);
 int tool_alive(void);
 
 /* ---- log.c (recording): an event is begun, given regions, committed ---- */
@@ -269,6 +281,7 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc);
 void rr_late_signals(struct ucontext_k *uc);
 int deliver_pending(struct thread *th, u32 place); /* record: 1 if a frame was built */
 void deliver(struct thread *th, const struct siginfo_k *info, u32 place);
+int own_mask(u64 nr, const u64 *args, u64 *mask);
 u64 real_mask(u64 mask);
 void set_real_mask(u64 mask);
 s64 do_rt_sigaction(struct thread *th, u64 *args);
@@ -283,6 +296,11 @@ void install_one(struct process *process, u32 sig);
 void preempt(struct thread *th, struct sigframe *frame);
 void replay_state(struct thread *th, const struct rr_event *event); /* registers and pages of a preemption */
 void replay_preempt(struct thread *th, const struct rr_event *event);
+
+/* ---- futex.c ---- */
+int is_pi_futex(const u64 *args);
+s64 record_pi_futex(struct thread *th, u64 *args, u64 ip);
+void release_robust(struct thread *th, const struct thread *of);
 
 /* ---- frame.c ---- */
 int frame_build(struct thread *th, struct sigframe *frame, const struct siginfo_k *info, const struct sigaction_k *action);
@@ -310,7 +328,9 @@ void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result);
 /* ---- fds.c ---- */
 enum fd_class { FD_UNKNOWN = 0, FD_OUT = 1, FD_ERR = 2, FD_OTHER = 3 };
 u32 fd_class(struct thread *th, u64 fd);
+int fd_waits(struct thread *th, u64 fd);
 void fd_changed(struct thread *th, u64 fd);
+void fd_modes_changed(struct thread *th);
 int hidden_fd(u64 fd);
 s64 do_close_range(struct thread *th, u64 *args);
 s64 hide_in_directory(u64 fd, u8 *entries, s64 bytes);

@@ -7,7 +7,7 @@
 
 int hidden_fd(u64 fd) {
   u32 n = (u32)fd;
-  return n >= space.fd_base && n < space.fd_base + RR_FD_COUNT;
+  return (n >= space.fd_base && n < space.fd_base + RR_FD_COUNT) || n == space.control_fd;
 }
 
 static int same_file(const struct stat_k *s, u64 dev, u64 ino, u64 rdev) {
@@ -29,7 +29,26 @@ u32 fd_class(struct thread *th, u64 fd) {
 }
 
 void fd_changed(struct thread *th, u64 fd) {
-  if (fd < FD_CACHE) th->process->fd_class[fd] = th->process->unmapped[fd] = 0;
+  if (fd < FD_CACHE) th->process->fd_class[fd] = th->process->unmapped[fd] = th->process->fd_waits[fd] = 0;
+}
+
+/* O_NONBLOCK of some open file was changed: through which descriptors it is open is not known. */
+void fd_modes_changed(struct thread *th) { clear_bytes(th->process->fd_waits, FD_CACHE); }
+
+/* Whether reading or writing it may wait for somebody else: not a regular file, not a socket or an event that is in
+ * non-blocking mode. Pipes and terminals are often shared with processes that may change the mode: they may wait. */
+int fd_waits(struct thread *th, u64 fd) {
+  if (fd < FD_CACHE && th->process->fd_waits[fd]) return th->process->fd_waits[fd] == 1;
+  struct stat_k s;
+  int waits = 1;
+  if (SYS2(RR_NR_fstat, fd, &s) >= 0) {
+    u32 type = s.mode & S_IFMT;
+    s64 mode = SYS2(RR_NR_fcntl, fd, F_GETFL);
+    if (type == S_IFREG || type == S_IFDIR) waits = 0;
+    if ((type == S_IFSOCK || type == 0) && mode > 0 && mode & O_NONBLOCK) waits = 0;
+  }
+  if (fd < FD_CACHE) th->process->fd_waits[fd] = waits ? 1 : 2;
+  return waits;
 }
 
 /* close_range skips the hidden ones. */

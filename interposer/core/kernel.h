@@ -8,6 +8,7 @@ struct timespec { s64 sec, nsec; };
 struct iovec { u64 base, len; };
 struct msghdr_k { u64 name; u32 namelen; u32 pad0; u64 iov, iovlen, control, controllen; u32 flags; u32 pad1; };
 struct mmsghdr_k { struct msghdr_k hdr; u32 len; u32 pad; };
+struct rlimit_k { u64 soft, hard; };
 struct pollfd_k { s32 fd; short events, revents; };
 struct stack_k { u64 sp; s32 flags; u32 pad; u64 size; };
 struct sigaction_k { u64 handler, flags, restorer, mask; };
@@ -36,6 +37,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 
 #define EPERM 1
 #define ESRCH 3
+#define EDEADLK 35
 #define EINTR 4
 #define EBADF 9
 #define EAGAIN 11
@@ -156,6 +158,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define S_IFCHR 0020000
+#define S_IFSOCK 0140000
 #define S_IFDIR 0040000
 
 #endif

@@ -36,6 +36,7 @@ static struct thread *prepare_child(struct thread *th, const struct clone_reques
   child->altstack = want->flags & CLONE_VFORK || !(want->flags & CLONE_VM) ? th->altstack : (struct stack_k){.flags = SS_DISABLE};
   child->creator = th->tid;
   child->new_process = !(want->flags & CLONE_THREAD);
+  child->vforked = (want->flags & CLONE_VFORK) != 0;
   child->process = th->process;
   if (child->new_process) {
     child->process = process_allocate();
@@ -184,13 +185,13 @@ NORETURN void rr_child(struct thread *th) {
     baton_take(th);
     th->time_in = now_coarse();
     log_begin(th, RR_K_TASK_START, 0, th->frame->uc.mc.regs[R_RIP],
-              (u64[6]){th->creator, th->pid, th->new_process, th->new_process, th->mask, 0});
+              (u64[6]){th->creator, th->pid, th->new_process, th->vforked, th->mask, 0});
     write_set_tid(th);
     log_commit(th, 0);
     th->frame->uc.sigmask = real_mask(th->mask);
   } else {
     struct rr_msg msg = {.type = RR_M_TASK, .a = th->tid, .b = th->pid, .c = th->real_tid};
-    channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0);
+    channel_send(CONTROL, &msg, NULL, 0);
     thread_dispatch_on();
     wait_turn(th);
     struct rr_event *event = next_event(th);
@@ -346,24 +347,6 @@ s64 replay_execve(struct thread *th, u64 nr, u64 *args, u64 ip) {
 
 /* ---- the end of a thread or a process ---- */
 
-static void release_robust(struct thread *th) {
-  u64 head[3], entry;
-  if (!th->robust_head || rr_copy(head, (void *)th->robust_head, sizeof head)) return;
-  entry = head[0];
-  for (u32 i = 0; i < 2048 && (entry & ~1ul) != th->robust_head; i++) {
-    u64 word_at = (entry & ~1ul) + head[1], next;
-    u32 word;
-    if (rr_load64(&next, (void *)(entry & ~1ul)) || rr_copy(&word, (void *)word_at, 4)) return;
-    if ((word & FUTEX_TID_MASK) == th->tid) {
-      u32 dead = (word & FUTEX_WAITERS) | FUTEX_OWNER_DIED;
-      rr_copy((void *)word_at, &dead, 4);
-      log_region(th, RR_R_OUT, 255, word_at, 4);
-      if (word & FUTEX_WAITERS) futex_wake((volatile u32 *)word_at, 1);
-    }
-    entry = next;
-  }
-}
-
 static void forward_pending(struct thread *th) {
   for (u64 i = 0; i < th->pending; i++)
     SYS3(RR_NR_rt_sigqueueinfo, th->pid, th->queue[i].signo, &th->queue[i]);
@@ -374,7 +357,11 @@ NORETURN void record_exit(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u32 zero = 0;
   int whole = nr == RR_NR_exit_group || th->process->nthreads == 1;
   log_begin(th, nr == RR_NR_exit_group ? RR_K_SYSCALL : RR_K_TASK_EXIT, (u32)nr, ip, args);
-  release_robust(th);
+  if (nr == RR_NR_exit_group)
+    threads_release_robust(th);
+  else
+    release_robust(th, th);
+  th->robust_head = 0;
   u64 word = nr == RR_NR_exit ? th->clear_tid : 0;
   if (word && !rr_copy((void *)word, &zero, 4)) log_region(th, RR_R_OUT, 255, word, 4);
   log_commit(th, (s64)args[0]);

@@ -59,6 +59,34 @@ static int names_hidden_fd(const struct effects *fx, const u64 *args) {
   return 0;
 }
 
+/* Whether this call, of those that may wait in general, can do so now. */
+static int can_wait(struct thread *th, u64 nr, const u64 *args, const struct effects *fx) {
+  switch (nr) {
+    case RR_NR_epoll_wait: case RR_NR_epoll_pwait: return (s32)args[3] != 0;
+    case RR_NR_poll: return (s32)args[2] != 0;
+    case RR_NR_recvfrom: case RR_NR_sendto: if (args[3] & MSG_DONTWAIT) return 0; break;
+    case RR_NR_recvmsg: case RR_NR_sendmsg: if (args[2] & MSG_DONTWAIT) return 0; break;
+    case RR_NR_wait4: return !(args[2] & 1);
+    case RR_NR_waitid: return !(args[3] & 1);
+    case RR_NR_open: case RR_NR_openat: case RR_NR_openat2: case RR_NR_creat: return 1; /* of a fifo */
+    default: break;
+  }
+  if (fx->flags & RR_CF_PATH) return 0;
+  return fx->block == RR_BLK_WAIT || !(fx->flags & RR_CF_FD) || fd_waits(th, args[0]);
+}
+
+/* A poll that finds something at once need not give up the baton. RR_RESTART: it would wait. */
+static s64 poll_once(u64 nr, const u64 *args) {
+  u64 now[6];
+  for (u32 i = 0; i < 6; i++) now[i] = args[i];
+  if (nr == RR_NR_epoll_wait || (nr == RR_NR_epoll_pwait && !args[4]))
+    now[3] = 0;
+  else
+    return RR_RESTART;
+  s64 result = sys6((s64)nr, now[0], now[1], now[2], now[3], now[4], now[5]);
+  return result ? result : RR_RESTART;
+}
+
 static s32 transfer_target(u64 nr, const u64 *args) {
   switch (nr) {
     case RR_NR_sendfile: case RR_NR_vmsplice: return (s32)args[0];
@@ -109,13 +137,14 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (fx.flags & RR_CF_XFER && fd_class(th, (u64)transfer_target(nr, args)) != FD_OTHER) return refuse(th, nr, args, ip, -EINVAL, 0);
   u32 class = fx.flags & RR_CF_ECHO ? fd_class(th, args[0]) : FD_OTHER;
   int echo = class == FD_OUT || class == FD_ERR;
-  int opens = nr == RR_NR_open || nr == RR_NR_openat || nr == RR_NR_openat2 || nr == RR_NR_creat;
-  int release = fx.block != RR_BLK_NEVER && !alone() && (opens || !(fx.flags & RR_CF_PATH));
+  int release = fx.block != RR_BLK_NEVER && !alone() && can_wait(th, nr, args, &fx);
   for (u32 i = 0; i < 6; i++) kernel_args[i] = args[i];
   if (fx.flags & RR_CF_MASK) clean_masks(nr, args, kernel_args, &masks);
   if (nr == RR_NR_sched_getaffinity || nr == RR_NR_sched_setaffinity) spread_out(1);
   save_lengths(&fx, args, lengths);
-  int precise = fx.block == RR_BLK_WAIT;
+  s64 polled = release ? poll_once(nr, args) : RR_RESTART;
+  if (polled != RR_RESTART) release = 0;
+  int precise = fx.block == RR_BLK_WAIT && polled == RR_RESTART;
   if (precise) th->time_in = now_precise();
   log_begin(th, release ? RR_K_RELEASE : RR_K_SYSCALL, (u32)nr, ip, args);
   log_inputs(th, &fx, args);
@@ -125,7 +154,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
     baton_give(th);
   }
   if (echo) output_lock(th);
-  result = make(th, nr, kernel_args, fx.block);
+  result = polled != RR_RESTART ? polled : make(th, nr, kernel_args, fx.block);
   if (echo) {
     if (result > 0) seq = GLOBAL->output_seq++;
     output_unlock(th);
@@ -149,6 +178,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   }
   if (space.nshared && result >= 0) log_file_writes(th, nr, args, result);
   log_commit(th, result);
+  if ((nr == RR_NR_fcntl && args[1] == 4) || (nr == RR_NR_ioctl && args[1] == 0x5421)) fd_modes_changed(th); /* F_SETFL, FIONBIO */
   if (nr == RR_NR_close)
     fd_changed(th, args[0]);
   else if ((nr == RR_NR_dup2 || nr == RR_NR_dup3) && result >= 0)
@@ -193,7 +223,9 @@ void record_call(struct thread *th, u64 nr, u64 *args, u64 ip) {
       return;
     case RR_NR_close_range: result = record_made(th, nr, args, ip, do_close_range(th, args)); break;
     default:
-      if (is_memory(nr)) {
+      if (nr == RR_NR_futex && is_pi_futex(args)) {
+        result = record_pi_futex(th, args, ip);
+      } else if (is_memory(nr)) {
         result = record_memory(th, nr, args, ip);
       } else if (is_virtual(nr, args)) {
         struct effects fx;

@@ -76,6 +76,7 @@ struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip
         break;
       case RR_K_RELEASE:
         compare(th, event, nr, args, ip);
+        apply_outputs(th, event);
         consume(th);
         if (nr == RR_NR_execve || nr == RR_NR_execveat) break;
         pass_turn(th);
@@ -96,6 +97,7 @@ struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip
         return NULL;
       case RR_K_DEATH: {
         u32 sig = event->nr;
+        apply_outputs(th, event);
         consume(th);
         die_of_signal(th, sig);
       }
@@ -121,6 +123,7 @@ void replay_after(struct thread *th) {
       u32 sig = event->nr;
       if ((BIT(sig) & (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGFPE))) && event->ip != th->frame->uc.mc.regs[R_RIP])
         return;
+      apply_outputs(th, event);
       consume(th);
       die_of_signal(th, sig);
     } else {

@@ -111,6 +111,7 @@ static void replay_fault(struct thread *th, int sig, struct siginfo_k *info) {
   struct rr_event found = {.task = th->tid, .kind = RR_K_SIGNAL, .nr = (u16)sig, .ip = th->frame->uc.mc.regs[R_RIP]};
   if (!event) park(th, RR_DIV_END, NULL);
   if (event->kind == RR_K_DEATH && event->nr == sig) {
+    apply_outputs(th, event);
     consume(th);
     die_of_signal(th, (u32)sig);
   }
@@ -162,12 +163,19 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
 NORETURN void die_of_signal(struct thread *th, u32 sig) {
   if (space.recording && logging()) {
     log_begin(th, RR_K_DEATH, sig, th->frame ? th->frame->uc.mc.regs[R_RIP] : 0, NULL);
+    threads_release_robust(th);
     log_commit(th, 0);
     RING->death_signal = sig;
     struct rr_msg msg = {.type = RR_M_DEATH, .a = sig};
-    channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0);
+    channel_send(CONTROL, &msg, NULL, 0);
   }
-  if (!space.recording) pass_turn(th);
+  if (space.recording) {
+    th->process->exiting = th->tid;
+    __atomic_fetch_sub((u32 *)&RING->ntasks, th->process->nthreads, __ATOMIC_ACQ_REL);
+    if ((RING->baton & 0x7fffffff) == th->real_tid) baton_give(th);
+  } else {
+    pass_turn(th);
+  }
   struct sigaction_k action = {SIG_DFL, SA_RESTORER, (u64)rr_restorer, 0};
   u64 only = ~BIT(sig);
   SYS4(RR_NR_rt_sigaction, sig, &action, NULL, 8);

@@ -69,6 +69,13 @@ void threads_forget_others(struct thread *self) {
     if (&processes[i] != self->process) processes[i].used = 0;
 }
 
+void threads_release_robust(struct thread *th) {
+  for (u32 i = 0; i < blocks_made; i++) {
+    const struct thread *of = block(i);
+    if (of->in_use && of->alive && of->process == th->process) release_robust(th, of);
+  }
+}
+
 struct process *process_allocate(void) {
   for (u32 i = 0; i < 64; i++)
     if (!__atomic_exchange_n(&processes[i].used, 1, __ATOMIC_ACQ_REL)) {
