@@ -415,7 +415,10 @@ class Supervisor:
                 self._need_file(domain, channel, message)
             case abi.Msg.TASK:
                 domain.tasks[message.a] = Task(message.a, message.b, message.c, message.pid)
-                self._live_in(domain, message.pid)
+                # Sockets are read in any order: by now the process may have executed another program, whose
+                # domain has a higher number.
+                if self._pids.get(message.pid, 0) < domain.number:
+                    self._live_in(domain, message.pid)
             case abi.Msg.STUCK:
                 self._on_stuck(domain)
 

@@ -120,11 +120,11 @@ NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 aux
 u64 ring_receive(u32 domain, u32 pid, int want_boot, int mapped) {
   s32 pair[2], fds[2] = {-1, -1};
   if (SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) fatal("no control socket");
-  hide_fd(pair[0], RR_FD_CONTROL, 1);
+  hide_control(pair[0]);
   struct rr_msg msg = {.type = RR_M_NEED_RING, .a = domain, .b = pid, .c = (u64)want_boot, .d = (u64)mapped};
   if (channel_send(HIDDEN(RR_FD_HELLO), &msg, &pair[1], 1) < 0) fatal("the replayer is gone");
   SYS1(RR_NR_close, pair[1]);
-  if (channel_receive(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0, fds, 2) < 0 || msg.result || fds[0] < 0) fatal("the replayer has no log for this process");
+  if (channel_receive(CONTROL, &msg, NULL, 0, fds, 2) < 0 || msg.result || fds[0] < 0) fatal("the replayer has no log for this process");
   if (!mapped) {
     s64 got = SYS6(RR_NR_mmap, RR_RING, RR_RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[0], 0);
     if (got != (s64)RR_RING) fatal("the log cannot be mapped");
@@ -144,8 +144,8 @@ static void boot_map(const struct rr_boot *op) {
   u64 offset = 0, flags = (op->flags & 1 ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED | MAP_NORESERVE;
   if (op->file) {
     struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = op->file, .b = op->off, .c = op->len, .d = op->prot | flags << 32};
-    if (channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0) < 0 ||
-        channel_receive(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0, &fd, 1) < 0 || msg.result || fd < 0)
+    if (channel_send(CONTROL, &msg, NULL, 0) < 0 ||
+        channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || msg.result || fd < 0)
       fatal("a file that the program maps is not available");
     offset = msg.a;
   } else {
@@ -204,7 +204,7 @@ NORETURN void rr_boot_replay(u64 *stack) {
   th->mask = event->args[2];
   RING->owner = th->tid;
   struct rr_msg msg = {.type = RR_M_TASK, .a = th->tid, .b = th->pid, .c = th->real_tid};
-  channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0);
+  channel_send(CONTROL, &msg, NULL, 0);
   signals_install(th->process);
   consume(th);
   event = next_event(th);

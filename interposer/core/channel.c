@@ -49,28 +49,33 @@ s64 channel_receive(s32 socket, struct rr_msg *msg, void *extra, u64 extra_size,
 
 /* One question on the control socket. The answer's result field, or -ESRCH when the tool is gone. */
 s64 ask(struct rr_msg *msg, const s32 *fds, u32 nfds, void *extra, u64 extra_size) {
-  if (channel_send(HIDDEN(RR_FD_CONTROL), msg, fds, nfds) < 0) return -ESRCH;
-  if (channel_receive(HIDDEN(RR_FD_CONTROL), msg, extra, extra_size, NULL, 0) < 0) return -ESRCH;
+  if (channel_send(CONTROL, msg, fds, nfds) < 0) return -ESRCH;
+  if (channel_receive(CONTROL, msg, extra, extra_size, NULL, 0) < 0) return -ESRCH;
   return msg->result;
 }
 
 void report(u32 what, u64 b, u64 c, u64 d) {
   struct rr_msg msg = {.type = RR_M_REPORT, .a = what, .b = b, .c = c, .d = d};
-  channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0);
+  channel_send(CONTROL, &msg, NULL, 0);
 }
 
-/* Moves a descriptor to its hidden number. */
-s32 hide_fd(s32 fd, u32 which, int cloexec) {
-  s32 target = HIDDEN(which);
-  if (fd != target) {
-    SYS3(RR_NR_dup3, fd, target, cloexec ? SOCK_CLOEXEC : 0);
-    SYS1(RR_NR_close, fd);
+/* The control socket goes to its hidden number; where the limit of descriptors or another process that shares the
+ * table is in the way, to a high one. */
+void hide_control(s32 fd) {
+  struct limits limits;
+  s64 target = space.shares_fds ? -1 : SYS3(RR_NR_dup3, fd, HIDDEN(RR_FD_CONTROL), SOCK_CLOEXEC);
+  if (target < 0) {
+    limits_lift(&limits);
+    if (!space.shares_fds) target = SYS3(RR_NR_dup3, fd, HIDDEN(RR_FD_CONTROL), SOCK_CLOEXEC);
+    for (u64 from = space.fd_base + RR_FD_COUNT; target < 0 && from > 2; from /= 2) target = SYS3(RR_NR_fcntl, fd, F_DUPFD_CLOEXEC, from);
+    limits_restore(&limits);
   }
-  return target;
+  if (target >= 0) SYS1(RR_NR_close, fd);
+  space.control_fd = (u32)(target >= 0 ? target : fd);
 }
 
 int tool_alive(void) {
-  struct pollfd_k p = {HIDDEN(RR_FD_CONTROL), 0, 0};
+  struct pollfd_k p = {CONTROL, 0, 0};
   s64 ready = SYS3(RR_NR_poll, &p, 1, 0);
   return !(ready > 0 && (p.revents & (POLLHUP | 8 | 32)));
 }

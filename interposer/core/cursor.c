@@ -12,7 +12,7 @@ static struct rr_slot *slot_at(u64 sequence) {
 
 static void tell(u32 type, u64 a) {
   struct rr_msg msg = {.type = type, .a = a};
-  channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0);
+  channel_send(CONTROL, &msg, NULL, 0);
 }
 
 struct rr_event *next_event(struct thread *th) {

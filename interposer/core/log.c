@@ -39,7 +39,7 @@ static void start_slot(void) {
 static void next_slot(void) {
   struct rr_msg msg = {.type = RR_M_SEALED, .a = RING->sequence};
   __atomic_store_n(&open_slot()->state, RR_SLOT_SEALED, __ATOMIC_RELEASE);
-  if (channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0) < 0) stop_recording(RR_STOP_RECORDER);
+  if (channel_send(CONTROL, &msg, NULL, 0) < 0) stop_recording(RR_STOP_RECORDER);
   RING->sequence++;
   await_free(open_slot());
   if (logging()) start_slot();
@@ -194,7 +194,7 @@ static void create(u32 domain, struct rr_msg *hello) {
   s64 got = SYS6(RR_NR_mmap, RR_RING, RR_RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
   if (got != (s64)RR_RING) fatal("the log cannot be mapped");
   if (SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) fatal("no control socket");
-  hide_fd(pair[0], RR_FD_CONTROL, 1);
+  hide_control(pair[0]);
   u32 tid = (u32)SYS0(RR_NR_gettid);
   RING->magic = RR_RING_MAGIC;
   RING->version = RR_ABI_VERSION;
@@ -227,7 +227,7 @@ void ring_create_child(u32 domain, u32 parent, u32 parent_pid) {
 void control_create(u32 domain, u32 parent_pid) {
   s32 pair[2];
   if (SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) fatal("no control socket");
-  hide_fd(pair[0], RR_FD_CONTROL, 1);
+  hide_control(pair[0]);
   struct rr_msg msg = {.type = RR_M_HELLO_FORK, .a = domain, .b = domain, .c = parent_pid, .d = 1};
   channel_send(HIDDEN(RR_FD_HELLO), &msg, &pair[1], 1);
   SYS1(RR_NR_close, pair[1]);

@@ -254,8 +254,8 @@ static void diverge(struct thread *th, const struct rr_event *event) { park(th, 
 static void map_file(struct thread *th, u64 *args, const struct rr_event *event, const struct rr_mapped *mapped, u64 flags) {
   s32 fd = -1;
   struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = mapped->file, .b = args[5], .c = args[1], .d = args[2] | args[3] << 32};
-  if (channel_send(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0) < 0 ||
-      channel_receive(HIDDEN(RR_FD_CONTROL), &msg, NULL, 0, &fd, 1) < 0 || msg.result || fd < 0)
+  if (channel_send(CONTROL, &msg, NULL, 0) < 0 ||
+      channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || msg.result || fd < 0)
     diverge(th, event);
   s64 got = SYS6(RR_NR_mmap, event->result, args[1], args[2], flags, fd, msg.a);
   SYS1(RR_NR_close, fd);
