@@ -123,7 +123,6 @@ struct thread {
   u64 time_in;            /* of the call being made */
   u64 call_mask;          /* the mask a sigsuspend-like call had for its own time */
   u32 suspended;          /* 1: such a call was interrupted, call_mask decides what is delivered */
-  u32 vforked;            /* its creator waits until it ends or executes something */
   u32 real_tid;
   struct rr_event event;  /* under construction */
   u32 event_open;
