@@ -36,6 +36,7 @@ _TURN_TICK = 0.005
 _IDLE_TURN = 1.0
 _MAP_SHARED = 1
 _CPU_EVERY = 0.5
+_LOG_OVER = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Supervisor:
             if info.parent_event is not None:
                 self._execs.setdefault(info.parent_domain, {})[info.domain] = info.parent_event
         self._needed = {domain: set(children) for domain, children in (scope.until or {}).items()}
+        self._log_over: dict[int, float] = {}
 
     # ---- the caller's side ----
 
@@ -196,7 +198,23 @@ class Supervisor:
             self._turns.look(waiting, self._more_expected, self._watchdog.idle > _IDLE_TURN)
         if now - self._last_look >= _CPU_EVERY or self._last_look == 0.0:
             self._last_look = now
+            self._end_killed(now)
             self._watch_progress(now)
+
+    def _end_killed(self, now: float) -> None:
+        """Where a log is over, tasks that go on are those that somebody killed while it was recorded."""
+        for domain in list(self._live.values()):
+            if domain.count() < domain.total or domain.paused or self._executes(domain):
+                self._log_over.pop(domain.number, None)
+            elif now - self._log_over.setdefault(domain.number, now) >= _LOG_OVER and domain.processes:
+                self._log_ended(domain)
+
+    def _executes(self, domain: LiveDomain) -> bool:
+        """Whether a process of the domain is on its way to another program."""
+        return any(
+            child not in self.domains and self._may_come(child)
+            for child in self._execs.get(domain.number, {})
+        )
 
     def _watch_progress(self, now: float) -> None:
         if any(domain.paused for domain in self._live.values()):
@@ -437,15 +455,17 @@ class Supervisor:
             return
         reason = domain.ring.control.diverged
         if reason == abi.Divergence.END:
-            if (
-                not domain.info.ends
-                or domain.info.ends[-1].status == "lost"
-                or domain.feeder.failure is not None
-            ):
-                self.incomplete.append(domain)
-            self._end_domain(domain)
+            self._log_ended(domain)
         elif reason != abi.Divergence.NONE and self.diverged is None:
             self.diverged = domain
+
+
+    def _log_ended(self, domain: LiveDomain) -> None:
+        """No event is left: end what still runs, and note where the recording had not got to the end."""
+        ends = domain.info.ends
+        if not ends or ends[-1].status == "lost" or domain.feeder.failure is not None:
+            self.incomplete.append(domain)
+        self._end_domain(domain)
 
 
 def _is_open(descriptor: int) -> bool:
