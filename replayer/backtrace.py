@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
 from replayer.demangle import demangle, short
-from replayer.lines import Lines
+from replayer.lines import Lines, Place
 from replayer.memory import Mapping, Memory
 from replayer.pystack import Interpreter, PythonFrame
 from replayer.registers import Registers
@@ -48,8 +48,10 @@ class StackFrame:
 class StackReader:
     """Reads stacks of one address space after another; what it learnt about files is kept."""
 
-    def __init__(self, opener: Opener = open_path) -> None:
+    def __init__(self, opener: Opener = open_path, wants_lines: Callable[[str], bool] | None = None) -> None:
+        """`wants_lines` says of a module's path whether its DWARF is read at all (None: of every one)."""
         self._opener = opener
+        self._wants_lines = wants_lines
         self._lines: dict[str, list[Lines]] = {}
         self._places: dict[tuple[str, int], tuple[StackFrame, ...]] = {}
         self._interpreters: dict[int, Interpreter | None] = {}
@@ -120,7 +122,7 @@ class StackReader:
         if not name:
             name = f"{os.path.basename(frame.module) or '?'}+{frame.offset or frame.pc:#x}"
         module = unwinder.modules.at(frame.pc)
-        found = []
+        found: list[Place] = []
         if module is not None:
             address = frame.pc - module.bias - (1 if frame.index and not frame.signal else 0)
             for lines in self._lines_of(module):
@@ -140,8 +142,9 @@ class StackReader:
     def _lines_of(self, module: Module) -> list[Lines]:
         """Line tables of the module's own file and of its separate debug file."""
         if module.path not in self._lines:
-            found = []
-            for stream in self._debug_streams(module):
+            found: list[Lines] = []
+            wanted = self._wants_lines is None or self._wants_lines(module.path)
+            for stream in self._debug_streams(module) if wanted else []:
                 self._streams.append(stream)
                 found.append(Lines(stream))
             self._lines[module.path] = found

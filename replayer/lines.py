@@ -47,6 +47,8 @@ class Lines:
     def __init__(self, stream: IO[bytes]) -> None:
         """`stream` holds an ELF file and must stay open. A file without DWARF gives no lines."""
         self._dwarf: Any = None
+        self._aranges: Any = None
+        self._aranges_read = False
         self._units: list[tuple[int, int, Any]] | None = None
         self._programs: dict[int, tuple[list[int], list[tuple[str, int] | None]]] = {}
         self._trees: dict[int, list[tuple[int, int, list[_Inlined]]]] = {}
@@ -82,6 +84,14 @@ class Lines:
 
     def _unit(self, address: int) -> Any:
         """The compilation unit that holds an address, or None."""
+        if not self._aranges_read:
+            self._aranges_read = True
+            with suppress(*_BROKEN):
+                self._aranges = self._dwarf.get_aranges()
+        if self._aranges is not None:
+            offset = self._aranges.cu_offset_at_addr(address)
+            if offset is not None:
+                return self._dwarf.get_CU_at(offset)
         if self._units is None:
             self._units = sorted(self._ranges(), key=lambda item: item[0])
         index = bisect_right(self._units, address, key=lambda item: item[0]) - 1
@@ -176,7 +186,7 @@ class Lines:
     def _functions(self, unit: Any) -> list[tuple[int, int, list[_Inlined]]]:
         program = self._dwarf.line_program_for_CU(unit)
         names = _file_names(program, unit) if program is not None else {}
-        found = []
+        found: list[tuple[int, int, list[_Inlined]]] = []
         for die in unit.iter_DIEs():
             if die.tag != "DW_TAG_subprogram":
                 continue

@@ -1,0 +1,96 @@
+"""Behind a wait for another thread: who ended it, and what that thread was doing meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hangscan.log import DomainLog
+from hangscan.model import Operation
+from hangscan.operations import FUTEX, FUTEX_WAKES
+from hangscan.walking import computing
+from interfaces.abi import Kind
+
+_COMPUTE_NS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The thread that a wait waited for, and its operations during the wait (longest first)."""
+
+    task: int
+    operations: tuple[Operation, ...]
+
+
+class Owners:
+    """Finds who was behind the futex waits of one domain."""
+
+    def __init__(self, log: DomainLog, context: Iterable[Operation]) -> None:
+        """`context` are operations of all threads that took long."""
+        self._log = log
+        self._context: dict[int, list[Operation]] = {}
+        for operation in context:
+            self._context.setdefault(operation.task, []).append(operation)
+        self._computed: set[int] = set()
+        events = log.events
+        wakes = (events["kind"] == Kind.SYSCALL) & (events["nr"] == FUTEX)
+        wakes &= np.isin(events["args"][:, 1] & np.uint64(127), FUTEX_WAKES)
+        self._wakes = np.flatnonzero(wakes | (events["kind"] == Kind.TASK_EXIT))
+
+    def behind(self, operation: Operation) -> Behind | None:
+        """Whom a futex wait waited for; None where that cannot be told."""
+        log = self._log
+        first = log.release_of(operation.event)
+        if first is None:
+            return None
+        task = self._waker(operation, first)
+        if task is None:
+            return None
+        if task not in self._computed:
+            self._computed.add(task)
+            self._context.setdefault(task, []).extend(computing(log, task, _COMPUTE_NS))
+        meanwhile = [
+            one
+            for one in self._context.get(task, ())
+            if one.end > operation.begin and one.begin < operation.end and one.resource.kind != "lock"
+        ]
+        meanwhile.sort(key=lambda one: one.begin - one.end)
+        return Behind(task, tuple(meanwhile))
+
+    def _waker(self, operation: Operation, first: int) -> int | None:
+        events = self._log.events
+        between = self._wakes[(self._wakes > first) & (self._wakes < operation.event)]
+        address = operation.resource.address
+        exits: int | None = None
+        for number in between[::-1].tolist():
+            row = events[number]
+            task = int(row["task"])
+            if task == operation.task:
+                continue
+            if row["kind"] == Kind.TASK_EXIT:
+                exits = exits or task
+            elif int(row["args"][0]) == address or int(row["args"][4]) == address:
+                return task
+        return exits
+
+
+def clipped(one: Operation, window: Operation) -> float:
+    """How long an operation took within the time of another, in milliseconds."""
+    return max(0, min(one.end, window.end) - max(one.begin, window.begin)) / 1e6
+
+
+def doing(behind: Behind, window: Operation, most: int = 3) -> str:
+    """What the other thread did, in words."""
+    parts: dict[str, float] = {}
+    for one in behind.operations:
+        name = one.name if str(one.resource) == one.resource.kind else f"{one.name} {one.resource}"
+        parts[name] = parts.get(name, 0.0) + clipped(one, window)
+    shown = sorted(parts.items(), key=lambda item: -item[1])[:most]
+    return ", ".join(f"{name} ({ms:.0f} ms)" for name, ms in shown if ms >= 1)
+
+
+def owners_stacks(found: Sequence[Behind | None]) -> set[int]:
+    """Events whose stacks show what the owners were doing."""
+    return {one.operations[0].event for one in found if one is not None and one.operations}

@@ -1,0 +1,151 @@
+"""Event loops by their heartbeat: threads that keep coming back to one wait; and their actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from hangscan.blame import is_library, loop_of
+from hangscan.knowledge import Knowledge, Pattern
+from hangscan.log import DomainLog
+from hangscan.model import Action, Operation
+from hangscan.operations import EPOLLS, FUTEX, WAITS
+from interfaces.abi import Kind
+from replayer.backtrace import StackFrame
+
+_FUTEX_WAITS = (0, 9, 11)
+_LEAST = 2
+_SAMPLES = 4
+_ALL_OF = 12
+PLAIN = "plain loop"
+
+
+@dataclass(slots=True)
+class WaitGroup:
+    """Waits of one thread that look alike: same call, same place, same set of descriptors.
+
+    `stacks` are those that were taken; `toolkit` is set for idle waits of a loop, `pattern` for waits that
+    block; `depth` counts the frames from the outermost to the loop's own, inclusive.
+    """
+
+    task: int
+    nr: int
+    ip: int
+    argument: int
+    events: list[int]
+    stacks: dict[int, tuple[StackFrame, ...]] = field(default_factory=dict)
+    toolkit: str = ""
+    pattern: Pattern | None = None
+    depth: int = 0
+
+    def samples(self) -> list[int]:
+        """Events whose stacks tell what this is."""
+        if len(self.events) <= _ALL_OF:
+            return list(self.events)
+        step = len(self.events) / _SAMPLES
+        return sorted({self.events[int(step * index)] for index in range(_SAMPLES)} | {self.events[-1]})
+
+    @property
+    def idle(self) -> bool:
+        """Whether these are the idle waits of a loop."""
+        return bool(self.toolkit)
+
+
+def groups_of(log: DomainLog, with_futexes: bool) -> dict[int, list[WaitGroup]]:
+    """The waits of every thread, grouped; futex waits only where a toolkit may idle in one."""
+    events = log.events
+    chosen = (events["kind"] == Kind.SYSCALL) & np.isin(events["nr"], list(WAITS))
+    if with_futexes:
+        operation = events["args"][:, 1] & np.uint64(127)
+        chosen |= (
+            (events["kind"] == Kind.SYSCALL) & (events["nr"] == FUTEX) & np.isin(operation, _FUTEX_WAITS)
+        )
+    found: dict[tuple[int, int, int, int], WaitGroup] = {}
+    for number in np.flatnonzero(chosen).tolist():
+        row = events[number]
+        nr = int(row["nr"])
+        argument = int(row["args"][0])
+        if nr not in EPOLLS and nr in WAITS and nr != 7 and nr != 271:
+            argument = int(row["args"][1])
+        key = (int(row["task"]), nr, int(row["ip"]), argument)
+        group = found.get(key)
+        if group is None:
+            group = found[key] = WaitGroup(*key, [])
+        group.events.append(number)
+    by_task: dict[int, list[WaitGroup]] = {}
+    for group in found.values():
+        by_task.setdefault(group.task, []).append(group)
+    return by_task
+
+
+def may_loop(groups: Sequence[WaitGroup]) -> bool:
+    """Whether a thread with these waits may be an event loop."""
+    return any(len(group.events) >= _LEAST for group in groups)
+
+
+def classify(groups: Iterable[WaitGroup], knowledge: Knowledge, resources: dict[int, Operation]) -> None:
+    """Say of each group whether it is a loop's idle wait, by its stacks, else by its heartbeat.
+
+    `resources` are the waits as operations, by event: what they wait for.
+    """
+    for group in groups:
+        for stack in group.stacks.values():
+            if not stack:
+                continue
+            told = loop_of(stack, knowledge)
+            if isinstance(told, Pattern):
+                group.pattern = told
+                break
+            if told is not None:
+                index, rule = told
+                group.toolkit = rule.toolkit
+                group.depth = len(stack) - index
+                break
+        else:
+            _by_heartbeat(group, resources)
+
+
+def _by_heartbeat(group: WaitGroup, resources: dict[int, Operation]) -> None:
+    least = _LEAST if group.nr in EPOLLS else _LEAST + 1
+    if len(group.events) < least or group.nr == FUTEX:
+        return
+    waits_for = resources.get(group.events[0])
+    if waits_for is not None and waits_for.resource.kind in ("dns", "sleep"):
+        return
+    shapes = {
+        tuple((frame.function, frame.sp) for frame in stack) for stack in group.stacks.values() if stack
+    }
+    stack = next((stack for stack in group.stacks.values() if stack), ())
+    if len(shapes) > max(1, len(group.stacks) // 2):
+        return
+    group.toolkit = PLAIN
+    index = next((index for index, frame in enumerate(stack) if not is_library(frame)), 0)
+    group.depth = len(stack) - index
+
+
+def actions_of(log: DomainLog, task: int, waits: Sequence[int], startup: bool) -> list[Action]:
+    """What a thread does between the waits (event numbers, ascending), and after the last one."""
+    events = log.events
+    mine = log.of_task(task)
+    actions: list[Action] = []
+    bounds = [*waits, int(mine[-1]) + 1]
+    if startup and waits and int(mine[0]) < waits[0]:
+        bounds.insert(0, int(mine[0]) - 1)
+    for number, (first, last) in enumerate(pairwise(bounds)):
+        is_last = last > int(mine[-1])
+        begin = int(events[first]["time_out"]) if first >= int(mine[0]) else int(events[mine[0]]["time_in"])
+        end = int(events[last]["time_in"]) if not is_last else int(events[mine[-1]]["time_out"])
+        actions.append(Action(log.domain, task, number, begin, max(begin, end), first, last, is_last))
+    return actions
+
+
+def in_loop(stack: Sequence[StackFrame], wait: Sequence[StackFrame], depth: int) -> bool:
+    """Whether a stack was called by the loop whose wait has the stack `wait`: it goes through the loop's
+    own frame, `depth` frames from the outermost."""
+    if not stack or not wait or not depth:
+        return True
+    own = wait[len(wait) - depth]
+    return any(frame.function == own.function and frame.sp == own.sp for frame in stack)
