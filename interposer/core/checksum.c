@@ -38,6 +38,11 @@ static void visit_line(const char *line, range_visitor visit, void *context) {
   while (*at >= '0' && *at <= '9') at++;
   while (*at == ' ') at++;
   if (!writable || !readable || in_core(from) || (at[0] == '[' && at[1] == 'v')) return;
+  if (from < RR_SLOT_TABLE + RR_SLOT_TABLE_SIZE && to > RR_SLOT_TABLE) { /* the core's, among the program's */
+    if (from < RR_SLOT_TABLE) visit(context, from, RR_SLOT_TABLE, shared, file);
+    from = RR_SLOT_TABLE + RR_SLOT_TABLE_SIZE;
+    if (from >= to) return;
+  }
   visit(context, from, to, shared, file);
 }
 

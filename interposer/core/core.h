@@ -81,8 +81,6 @@ struct space {
   u64 brk;              /* replay: current break */
   u64 vdso_clock;       /* recording: the kernel's clock_gettime, 0: none */
   u32 fd_base;
-  u32 control_fd;       /* normally fd_base + RR_FD_CONTROL; elsewhere where that number cannot be had */
-  u32 shares_fds;       /* the descriptor table is another recorded process's, too (CLONE_FILES) */
   u32 recording;        /* 1 recording, 0 replaying */
   u32 domain;
   u32 no_cpuid_fault;
@@ -142,12 +140,17 @@ extern struct space space;
 #define GLOBAL ((volatile struct rr_global *)RR_GLOBAL)
 #define RING ((volatile struct rr_ring *)RR_RING)
 #define HIDDEN(which) ((s32)(space.fd_base + (which)))
-#define CONTROL ((s32)space.control_fd)
 
 static inline struct thread *current(void) {
   struct thread *th;
   __asm__("movq %%gs:0, %0" : "=r"(th));
   return th;
+}
+/* What a completed call leaves: its result, and status flags as the short way through a patched site leaves them (it
+ * does not restore them; a program that asked for them would see which way a call took). */
+static inline void set_result(u64 *regs, s64 result) {
+  regs[R_RAX] = (u64)result;
+  regs[R_EFLAGS] = (regs[R_EFLAGS] & ~0x8d5ul) | 0x44ul;
 }
 static inline int in_core(u64 address) { return address - RR_BASE < RR_END - RR_BASE; }
 static inline int in_slots(u64 address) { return address - RR_SLOT_TABLE < RR_SLOT_TABLE_SIZE; }
@@ -177,12 +180,7 @@ s64 channel_send(s32 socket, struct rr_msg *msg, const s32 *fds, u32 nfds);
 s64 channel_receive(s32 socket, struct rr_msg *msg, void *extra, u64 extra_size, s32 *fds, u32 nfds);
 s64 ask(struct rr_msg *msg, const s32 *fds, u32 nfds, void *extra, u64 extra_size);
 void report(u32 what, u64 b, u64 c, u64 d);
-void hide_control(s32 fd);
-
-/* ---- limits.c ---- */
-struct limits { struct rlimit_k old[3]; u32 changed; };
-void limits_lift(struct limits *limits);
-void limits_restore(const struct limits *limits);
+s32 hide_fd(s32 fd, u32 which, int cloexec);
 int tool_alive(void);
 
 /* ---- log.c (recording): an event is begun, given regions, committed ---- */
@@ -280,7 +278,6 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc);
 void rr_late_signals(struct ucontext_k *uc);
 int deliver_pending(struct thread *th, u32 place); /* record: 1 if a frame was built */
 void deliver(struct thread *th, const struct siginfo_k *info, u32 place);
-int own_mask(u64 nr, const u64 *args, u64 *mask);
 u64 real_mask(u64 mask);
 void set_real_mask(u64 mask);
 s64 do_rt_sigaction(struct thread *th, u64 *args);

@@ -13,7 +13,7 @@ static void finish_late(struct thread *th, u64 ip) {
   if ((s64)th->late == RR_RESTART)
     regs[R_RIP] = ip - 2;
   else
-    regs[R_RAX] = th->late;
+    set_result(regs, (s64)th->late);
   if (!space.recording) {
     replay_after(th);
   } else if (th->pending) {

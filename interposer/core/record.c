@@ -245,6 +245,6 @@ void record_call(struct thread *th, u64 nr, u64 *args, u64 ip) {
     regs[R_RIP] = ip - 2;
     regs[R_RAX] = nr;
   } else {
-    regs[R_RAX] = (u64)result;
+    set_result(regs, result);
   }
 }
