@@ -89,8 +89,14 @@ u32 save_lengths(const struct effects *fx, const u64 *args, u64 *lengths) {
   return fx->count;
 }
 
-static u64 extent(const struct rr_effect *e, const u64 *args, s64 result, u64 before, u64 *address) {
-  u64 n = e->len_arg != RR_NONE ? args[e->len_arg] : 0;
+/* The argument that bounds an effect; the upper half of a 32-bit one means nothing. */
+static u64 bound(const struct effects *fx, const struct rr_effect *e, const u64 *args) {
+  if (e->len_arg == RR_NONE) return 0;
+  return fx->flags >> RR_CF_INTS_SHIFT & (1u << e->len_arg) ? (u32)args[e->len_arg] : args[e->len_arg];
+}
+
+static u64 extent(const struct effects *fx, const struct rr_effect *e, const u64 *args, s64 result, u64 before, u64 *address) {
+  u64 n = bound(fx, e, args);
   *address = args[e->arg];
   switch (e->op) {
     case RR_E_FIXED:
@@ -166,7 +172,7 @@ void log_inputs(struct thread *th, const struct effects *fx, const u64 *args) {
         break;
       case RR_E_SPECIAL: break;
       default:
-        bytes = extent(e, args, 0, 0, &address);
+        bytes = extent(fx, e, args, 0, 0, &address);
         if (address && bytes) log_region(th, RR_R_IN, e->arg, address, smaller(bytes, e->op == RR_E_FIXED ? IN_STRUCT : IN_BULK));
     }
   }
@@ -231,7 +237,7 @@ void log_outputs(struct thread *th, const struct effects *fx, const u64 *args, s
         break;
       case RR_E_SPECIAL: log_special(th, e, args); break;
       default:
-        bytes = extent(e, args, result, lengths[i], &address);
+        bytes = extent(fx, e, args, result, lengths[i], &address);
         if (address && bytes) log_region(th, RR_R_OUT, e->arg, address, bytes);
     }
   }
@@ -291,8 +297,8 @@ static u64 own_copy(struct redirects *r, u64 app, u64 bytes) {
   return start;
 }
 
-static u64 capacity(const struct rr_effect *e, const u64 *args, u64 before, u64 *address) {
-  u64 n = e->len_arg != RR_NONE ? args[e->len_arg] : 0;
+static u64 capacity(const struct effects *fx, const struct rr_effect *e, const u64 *args, u64 before, u64 *address) {
+  u64 n = bound(fx, e, args);
   if (e->op == RR_E_RESULT) {
     *address = args[e->arg];
     return e->off + (e->len_arg != RR_NONE ? n * e->unit : PAGE);
@@ -305,7 +311,7 @@ static u64 capacity(const struct rr_effect *e, const u64 *args, u64 before, u64 
     *address = args[e->arg];
     return 1024;
   }
-  return extent(e, args, 0, before, address);
+  return extent(fx, e, args, 0, before, address);
 }
 
 static void redirect_vector(struct redirects *r, u64 array, u64 count) {
@@ -357,7 +363,7 @@ int scratch_redirect(struct thread *th, const struct effects *fx, u64 *args, u64
     else if (e->op == RR_E_MMSGHDR)
       for (u64 k = 0; k < smaller(app[e->len_arg], 1024); k++) need += message_bytes(app[e->arg] + k * 64) + 64;
     else if (e->op != RR_E_VIA && e->op != RR_E_SPECIAL && e->op != RR_E_STRING)
-      need += capacity(e, app, lengths[i], &address) + 64;
+      need += capacity(fx, e, app, lengths[i], &address) + 64;
   }
   if (!outputs) return 0;
   u64 base = scratch_area(th, need);
@@ -397,7 +403,7 @@ int scratch_redirect(struct thread *th, const struct effects *fx, u64 *args, u64
         break;
       }
       default:
-        bytes = capacity(e, app, lengths[i], &address);
+        bytes = capacity(fx, e, app, lengths[i], &address);
         if (address >= app[e->arg] && bytes)
           args[e->arg] = redirect_filled(r, app[e->arg], bytes + (address - app[e->arg]));
     }
@@ -487,7 +493,7 @@ s64 scratch_return(struct thread *th, const struct effects *fx, const u64 *app, 
         bytes = smaller(lengths[i], at ? *(u32 *)at : lengths[i]) * e->size;
         address = app[e->arg];
       } else {
-        bytes = extent(e, app, result, lengths[i], &address);
+        bytes = extent(fx, e, app, result, lengths[i], &address);
       }
       bad |= piece_back(r, address, bytes);
     }

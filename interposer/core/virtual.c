@@ -7,7 +7,7 @@
 static int virtual_prctl(u64 option) {
   switch (option) {
     case PR_SET_TSC: case PR_GET_TSC: case PR_SET_SECCOMP: case PR_GET_SECCOMP: case PR_SET_SYSCALL_USER_DISPATCH:
-    case PR_SET_DUMPABLE: case PR_SET_PTRACER: return 1;
+    case PR_SET_DUMPABLE: case PR_SET_PTRACER: case PR_GET_AUXV: return 1;
     default: return 0;
   }
 }
@@ -50,7 +50,7 @@ static s64 do_prctl(struct thread *th, u64 *args) {
     case PR_SET_SECCOMP:
       if (space.recording) report(RR_REP_SECCOMP, 0, 0, 0);
       return 0;
-    case PR_SET_SYSCALL_USER_DISPATCH: return -EINVAL;
+    case PR_SET_SYSCALL_USER_DISPATCH: case PR_GET_AUXV: return -EINVAL;
     default: return 0; /* PR_GET_SECCOMP, PR_SET_DUMPABLE, PR_SET_PTRACER */
   }
 }
