@@ -81,6 +81,8 @@ struct space {
   u64 brk;              /* replay: current break */
   u64 vdso_clock;       /* recording: the kernel's clock_gettime, 0: none */
   u32 fd_base;
+  u32 control_fd;       /* normally fd_base + RR_FD_CONTROL; elsewhere where that number cannot be had */
+  u32 shares_fds;       /* the descriptor table is another recorded process's, too (CLONE_FILES) */
   u32 recording;        /* 1 recording, 0 replaying */
   u32 domain;
   u32 no_cpuid_fault;
@@ -140,6 +142,7 @@ extern struct space space;
 #define GLOBAL ((volatile struct rr_global *)RR_GLOBAL)
 #define RING ((volatile struct rr_ring *)RR_RING)
 #define HIDDEN(which) ((s32)(space.fd_base + (which)))
+#define CONTROL ((s32)space.control_fd)
 
 static inline struct thread *current(void) {
   struct thread *th;
@@ -180,7 +183,12 @@ s64 channel_send(s32 socket, struct rr_msg *msg, const s32 *fds, u32 nfds);
 s64 channel_receive(s32 socket, struct rr_msg *msg, void *extra, u64 extra_size, s32 *fds, u32 nfds);
 s64 ask(struct rr_msg *msg, const s32 *fds, u32 nfds, void *extra, u64 extra_size);
 void report(u32 what, u64 b, u64 c, u64 d);
-s32 hide_fd(s32 fd, u32 which, int cloexec);
+void hide_control(s32 fd);
+
+/* ---- limits.c ---- */
+struct limits { struct rlimit_k old[3]; u32 changed; };
+void limits_lift(struct limits *limits);
+void limits_restore(const struct limits *limits);
 int tool_alive(void);
 
 /* ---- log.c (recording): an event is begun, given regions, committed ---- */
@@ -278,6 +286,7 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc);
 void rr_late_signals(struct ucontext_k *uc);
 int deliver_pending(struct thread *th, u32 place); /* record: 1 if a frame was built */
 void deliver(struct thread *th, const struct siginfo_k *info, u32 place);
+int mask_of_call(u64 nr, const u64 *args, u64 *mask);
 u64 real_mask(u64 mask);
 void set_real_mask(u64 mask);
 s64 do_rt_sigaction(struct thread *th, u64 *args);

@@ -54,6 +54,8 @@ int frame_build(struct thread *th, struct sigframe *frame, const struct siginfo_
     alt->flags = SS_DISABLE;
   }
   u64 mask = action->mask;
+  if (th->suspended) th->mask = th->call_mask;
+  th->suspended = 0;
   if (!(action->flags & SA_NODEFER)) mask |= BIT(info->signo);
   th->mask |= mask;
   th->mask &= ~(BIT(SIGKILL) | BIT(SIGSTOP));

@@ -8,6 +8,9 @@ struct timespec { s64 sec, nsec; };
 struct iovec { u64 base, len; };
 struct msghdr_k { u64 name; u32 namelen; u32 pad0; u64 iov, iovlen, control, controllen; u32 flags; u32 pad1; };
 struct mmsghdr_k { struct msghdr_k hdr; u32 len; u32 pad; };
+#define RLIMIT_FSIZE 1
+#define RLIMIT_NOFILE 7
+#define RLIMIT_AS 9
 struct rlimit_k { u64 soft, hard; };
 struct pollfd_k { s32 fd; short events, revents; };
 struct stack_k { u64 sp; s32 flags; u32 pad; u64 size; };
@@ -125,6 +128,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define PR_SET_SECCOMP 22
 #define PR_GET_SECCOMP 21
 #define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_GET_AUXV 0x41555856
 #define PR_SET_PTRACER 0x59616d61
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_FS 0x1002

@@ -187,14 +187,39 @@ void log_simple(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result) 
 void log_abandon(struct thread *th) { th->event_open = 0; }
 
 /* The ring of a new domain: made here, handed to the recorder with this process's control socket. */
-static void create(u32 domain, struct rr_msg *hello) {
-  s32 pair[2], fds[2];
+static s64 log_memory(void) {
+  struct rlimit_k size;
+  if (SYS4(RR_NR_prlimit64, 0, RLIMIT_FSIZE, NULL, &size) >= 0 && size.soft < RR_RING_SIZE) return -ENOMEM; /* else SIGXFSZ */
   s64 memory = SYS2(RR_NR_memfd_create, "rr-py log", 1);
-  if (memory < 0 || SYS2(RR_NR_ftruncate, memory, RR_RING_SIZE) < 0) fatal("no memory for the log");
-  s64 got = SYS6(RR_NR_mmap, RR_RING, RR_RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
-  if (got != (s64)RR_RING) fatal("the log cannot be mapped");
-  if (SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) fatal("no control socket");
-  hide_control(pair[0]);
+  if (memory < 0) return memory;
+  if (SYS2(RR_NR_ftruncate, memory, RR_RING_SIZE) >= 0 &&
+      SYS6(RR_NR_mmap, RR_RING, RR_RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0) == (s64)RR_RING)
+    return memory;
+  SYS1(RR_NR_close, memory);
+  return -ENOMEM;
+}
+
+static s64 control_pair(s32 *pair) { return SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair); }
+
+/* Where neither can be had, although limits are lifted, the program goes on unrecorded. */
+static void create(u32 domain, struct rr_msg *hello) {
+  s32 pair[2] = {-1, -1}, fds[2];
+  s64 memory = log_memory(), paired = memory < 0 ? -1 : control_pair(pair);
+  if (paired < 0) {
+    struct limits limits;
+    limits_lift(&limits);
+    if (memory < 0) memory = log_memory();
+    if (memory >= 0) paired = control_pair(pair);
+    limits_restore(&limits);
+  }
+  if (paired < 0) {
+    if (SYS6(RR_NR_mmap, RR_RING, RR_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (s64)RR_RING)
+      fatal("no memory for the log");
+    if (memory >= 0) SYS1(RR_NR_close, memory);
+    memory = -1;
+  } else {
+    hide_control(pair[0]);
+  }
   u32 tid = (u32)SYS0(RR_NR_gettid);
   RING->magic = RR_RING_MAGIC;
   RING->version = RR_ABI_VERSION;
@@ -208,9 +233,11 @@ static void create(u32 domain, struct rr_msg *hello) {
   start_slot();
   fds[0] = (s32)memory;
   fds[1] = pair[1];
-  if (channel_send(HIDDEN(RR_FD_HELLO), hello, fds, 2) < 0) stop_recording(RR_STOP_RECORDER);
-  SYS1(RR_NR_close, memory);
-  SYS1(RR_NR_close, pair[1]);
+  if (memory < 0)
+    stop_recording(RR_STOP_RECORDER);
+  else if (channel_send(HIDDEN(RR_FD_HELLO), hello, fds, 2) < 0) stop_recording(RR_STOP_RECORDER);
+  if (memory >= 0) SYS1(RR_NR_close, memory);
+  if (pair[1] >= 0) SYS1(RR_NR_close, pair[1]);
 }
 
 void ring_create(u32 domain) {

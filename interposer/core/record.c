@@ -166,7 +166,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
     log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
     th->event.flags |= RR_EF_BLOCKED;
   }
-  if (result == -EINTR && fx.flags & RR_CF_MASK) th->suspended = 1;
+  if (result == -EINTR && fx.flags & RR_CF_MASK) th->suspended = (u32)mask_of_call(nr, args, &th->call_mask);
   if (nr == RR_NR_getdents64 && result > 0) result = hide_in_directory(args[0], (u8 *)args[1], result);
   if (nr == RR_NR_personality && result > 0) result &= ~0x40000l;
   th->event.time_out = precise ? time_out : now_coarse();

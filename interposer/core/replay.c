@@ -43,7 +43,6 @@ static void take_signal(struct thread *th, const struct rr_event *event) {
   copy_bytes(&info, region + 1, sizeof info);
   u32 place = (u32)event->args[0];
   consume(th);
-  th->suspended = 0;
   deliver(th, &info, place);
 }
 
@@ -162,7 +161,7 @@ void replay_call_all(struct thread *th, u64 nr, u64 *args, u64 ip) {
         SYS2(RR_NR_prctl, 15, args[1]);
       apply_outputs(th, event);
       if (event->flags & (RR_EF_ECHO_OUT | RR_EF_ECHO_ERR)) replay_output(th, event, args);
-      if (result == -EINTR) th->suspended = 0;
+      if (result == -EINTR) th->suspended = (u32)mask_of_call(nr, args, &th->call_mask);
       consume(th);
     }
   }
@@ -174,4 +173,5 @@ void replay_call_all(struct thread *th, u64 nr, u64 *args, u64 ip) {
   }
 out:
   replay_after(th);
+  th->suspended = 0;
 }

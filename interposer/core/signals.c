@@ -52,6 +52,22 @@ void signals_install(struct process *process) {
   set_action(SIGSTKFLT, on_signal, SA_SIGINFO | SA_ONSTACK | SA_RESTART, ~CORE_SIGNALS, rr_restorer);
 }
 
+/* The mask that a call has the kernel use for its own time only. 0: it has none. */
+int mask_of_call(u64 nr, const u64 *args, u64 *mask) {
+  u64 at, pointer;
+  switch (nr) {
+    case RR_NR_rt_sigsuspend: at = args[0]; break;
+    case RR_NR_ppoll: at = args[3]; break;
+    case RR_NR_epoll_pwait: case RR_NR_epoll_pwait2: at = args[4]; break;
+    case RR_NR_pselect6:
+      if (!args[5] || rr_load64(&pointer, (void *)args[5])) return 0;
+      at = pointer;
+      break;
+    default: return 0;
+  }
+  return at && !rr_load64(mask, (void *)at);
+}
+
 /* ---- arrival ---- */
 
 static void enqueue(struct thread *th, const struct siginfo_k *info) {
@@ -80,6 +96,7 @@ void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
     return;
   }
   enqueue(th, info);
+  if (th->pending >= SIG_QUEUE) uc->sigmask |= ~CORE_SIGNALS; /* the kernel keeps what comes until these are delivered */
   if (between(ip, rr_int_begin, rr_int_syscall)) regs[R_RIP] = (u64)rr_int_pending;
   if (between(ip, rr_exit_begin, rr_exit_syscall)) regs[R_RIP] = (u64)rr_exit_pending;
   if (in_core(ip)) return;
@@ -211,7 +228,7 @@ int deliver_pending(struct thread *th, u32 place) {
     u32 sig = (u32)info.signo;
     const struct sigaction_k *action = &th->process->actions[sig];
     if (action->handler == SIG_IGN || (action->handler == SIG_DFL && !default_is_fatal(sig))) continue;
-    if (th->mask & BIT(sig) && !th->suspended) {
+    if ((th->suspended ? th->call_mask : th->mask) & BIT(sig)) {
       u64 block = real_mask(th->mask);
       SYS4(RR_NR_rt_sigprocmask, 0, &block, NULL, 8);
       if (!(CORE_SIGNALS & BIT(sig))) {
@@ -220,7 +237,6 @@ int deliver_pending(struct thread *th, u32 place) {
       }
     }
     if (action->handler == SIG_DFL) die_of_signal(th, sig);
-    th->suspended = 0;
     u64 *regs = th->frame->uc.mc.regs;
     log_begin(th, RR_K_SIGNAL, sig, regs[R_RIP], (u64[6]){place, action->handler, regs[R_RSP], regs[R_RAX], 0, 0});
     log_bytes(th, RR_R_INFO, 255, 0, &info, sizeof info);
@@ -230,6 +246,7 @@ int deliver_pending(struct thread *th, u32 place) {
     built = 1;
   }
   th->suspended = 0;
+  if (th->frame) th->frame->uc.sigmask = real_mask(th->mask);
   if (RING->pending_signals == th->tid) RING->pending_signals = 0;
   return built;
 }
