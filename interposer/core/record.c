@@ -95,17 +95,16 @@ static s32 transfer_target(u64 nr, const u64 *args) {
   }
 }
 
-/* Output is numbered across the whole recording; the lock keeps number and effect together and is given up on
- * after a short while (the holder may be stopped or dead). */
+/* Output is numbered across the whole recording; the lock keeps number and effect together. It is taken away from a
+ * holder that keeps it for long: that one waits in its own write, is stopped, or is dead. */
 static void output_lock(struct thread *th) {
-  u32 free = 0;
+  u32 holder = 0;
   u64 start = 0;
-  while (!__atomic_compare_exchange_n((u32 *)&GLOBAL->output_lock, &free, th->real_tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n((u32 *)&GLOBAL->output_lock, &holder, th->real_tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
     u64 now = now_precise();
     if (!start) start = now;
-    if (now - start > 20000000) return;
+    if (now - start < 20000000) holder = 0;
     SYS0(RR_NR_sched_yield);
-    free = 0;
   }
 }
 
