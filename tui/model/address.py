@@ -1,8 +1,11 @@
 """Addresses: every place of the interface as a word that `rr-py tui` takes.
 
 TRACE                      the events, from the beginning
-TRACE@1234                 row 1234
-TRACE@PID:EVENT            an event by process and its number in that process's domain (dN: domain N)
+TRACE@PID                  the last event of a process
+TRACE@PID:EVENT            an event, as `rr-py dump --numbers` counts; PID/DOMAIN:EVENT where a process
+                           ran several programs
+TRACE@:EVENT               an event of the recorded program
+TRACE@#ROW                 a row of the whole trace
 TRACE@+1.25s               the first event that ended 1.25 s after the start
 TRACE@SCREEN               events, timeline, processes, hangs, diff
 TRACE@SCREEN/PLACE         a screen at one of the places above
@@ -51,7 +54,7 @@ class Address:
         return f"{text}?{self.filter}" if self.filter else text
 
 
-_PLACE = re.compile(r"\d+|d?\d+:\d+|\+\S+")
+_PLACE = re.compile(r"\d+(/\d+)?(:\d+)?|:\d+|#\d+|\+\S+")
 
 
 def parse_address(text: str) -> Address:
@@ -65,9 +68,9 @@ def parse_address(text: str) -> Address:
     if not at:
         return Address(Path(text))
     where, _, wanted = rest.partition("?")
-    screen, slash, place = where.partition("/")
+    screen, _, place = where.partition("/")
     if screen not in SCREENS:
-        screen, place = "events", where if not slash else ""
+        screen, place = "events", where
     if place and not _PLACE.fullmatch(place):
         raise AddressError(f"no place {where!r} in a trace")
     return Address(Path(head) if head else None, screen, place, wanted)
@@ -89,36 +92,35 @@ def row_of_place(index: EventIndex, place: str) -> int:
         if since is None:
             raise AddressError(f"{place!r} is no time")
         return index.row_at(index.zero + int(since))
-    if ":" in place:
-        return _event(index, place)
-    if not place.isdecimal():
+    if place.startswith("#"):
+        row = int(place[1:]) if place[1:].isdecimal() else index.rows
+        if row >= index.rows:
+            raise AddressError(f"there is no row {place[1:]}: the trace has {index.rows}")
+        return row
+    if not _PLACE.fullmatch(place):
         raise AddressError(f"no place {place!r} in a trace")
-    row = int(place)
-    if row >= index.rows:
-        raise AddressError(f"there is no row {row}: the trace has {index.rows}")
-    return row
-
-
-def _event(index: EventIndex, place: str) -> int:
     owner, _, number = place.partition(":")
-    event = int(number)
-    if owner.startswith("d"):
-        domains = [int(owner[1:])]
-    else:
-        pid = int(owner)
-        domains = [n for n, info in index.reader.domains.items() if info.pid == pid]
-        if not domains:
-            raise AddressError(f"no process {pid} in the trace")
-    for domain in domains:
-        row = index.row_of(domain, event)
+    return _event(index, owner, int(number) if number else None)
+
+
+def _event(index: EventIndex, owner: str, event: int | None) -> int:
+    pid, _, domain = owner.partition("/")
+    domains = index.reader.domains
+    if not pid:
+        pid = str(domains[min(domains)].pid) if domains else "0"
+    found = [n for n, info in domains.items() if info.pid == int(pid) and domain in ("", str(n))]
+    if not found:
+        raise AddressError(f"no process {owner} in the trace")
+    for number in reversed(found):
+        row = index.row_of(number, index.count(number) - 1 if event is None else event)
         if row is not None:
             return row
-    raise AddressError(f"there is no event {place}")
+    raise AddressError(f"process {owner} has no event {event}" if event is not None else "it has no events")
 
 
 def place_of_row(index: EventIndex, row: int) -> str:
-    """The shortest lasting name of a row: `PID:EVENT`, or `dDOMAIN:EVENT` where a process has several."""
+    """The lasting name of a row: `PID:EVENT`, or `PID/DOMAIN:EVENT` where a process has several domains."""
     domain, event = index.place(row)
     pid = index.reader.domains[domain].pid
     same = [n for n, info in index.reader.domains.items() if info.pid == pid]
-    return f"{pid}:{event}" if len(same) == 1 else f"d{domain}:{event}"
+    return f"{pid}:{event}" if len(same) == 1 else f"{pid}/{domain}:{event}"

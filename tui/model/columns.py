@@ -16,8 +16,8 @@ from interfaces.abi import Kind
 BLOCK_SHIFT = 16
 BLOCK = 1 << BLOCK_SHIFT
 
-_NR_BITS = 11
-NR_MAX = (1 << _NR_BITS) - 1
+NR_BITS = 11
+NR_MAX = (1 << NR_BITS) - 1
 CODES = 1 << 16
 
 _PARTS = 16
@@ -32,12 +32,12 @@ Mask = npt.NDArray[np.bool_]
 
 def code_of(kind: int, nr: int) -> int:
     """Kind and number as one 16-bit value; numbers beyond NR_MAX share the last one."""
-    return (kind & 31) << _NR_BITS | min(nr, NR_MAX)
+    return (kind & 31) << NR_BITS | min(nr, NR_MAX)
 
 
 def kind_of_code(code: int) -> int:
     """The kind in a code."""
-    return code >> _NR_BITS
+    return code >> NR_BITS
 
 
 def nr_of_code(code: int) -> int:
@@ -47,7 +47,7 @@ def nr_of_code(code: int) -> int:
 
 def codes_of(kinds: npt.NDArray[np.uint8], numbers: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
     """`code_of` for whole columns."""
-    return (kinds & np.uint8(31)).astype(np.uint16) << np.uint16(_NR_BITS) | np.minimum(
+    return (kinds & np.uint8(31)).astype(np.uint16) << np.uint16(NR_BITS) | np.minimum(
         numbers, np.uint16(NR_MAX)
     )
 

@@ -194,16 +194,7 @@ class Descriptors:
     def _parent(self, domain: int) -> tuple[int, int] | None:
         """(parent's domain, row up to which the domain inherits), None for the first."""
         if domain not in self._parents:
-            info = self._index.reader.domains[domain]
-            parent = info.parent_domain
-            found: tuple[int, int] | None = None
-            if parent and parent in self._index.reader.domains and self._index.count(parent):
-                event = info.parent_event
-                row = self._index.row_of(parent, event) if event is not None else None
-                if row is None:
-                    row = self._index.row_at(info.time)
-                found = (parent, row)
-            self._parents[domain] = found
+            self._parents[domain] = self._index.birth(domain)
         return self._parents[domain]
 
 

@@ -30,6 +30,7 @@ from tui.model.columns import (
     code_of,
     codes_of,
     errors_of,
+    table_of,
 )
 from tui.model.merge import windows
 
@@ -53,6 +54,9 @@ def _use_table() -> npt.NDArray[np.uint8]:
 
 
 _USES = _use_table()
+_FORKS = table_of(
+    [code_of(Kind.SYSCALL, BY_NAME[name].number) for name in ("fork", "vfork", "clone", "clone3")]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,8 @@ class EventIndex:
         self._domains: dict[int, _DomainRows] = {}
         self._domain_of_task = np.empty(0, np.uint32)
         self._latest: dict[int, int] = {}
+        self._execs: dict[int, tuple[int, int]] = {}
+        self._forks: dict[tuple[int, int], int] = {}
         self._events = np.empty(0, np.int64)
         self._first = np.empty(0, np.int64)
         self._last = np.empty(0, np.int64)
@@ -161,6 +167,20 @@ class EventIndex:
         places = np.flatnonzero(self._in_domain(block, domain, block.count))
         wanted = event - rows.before[at]
         return block.first + int(places[wanted]) if wanted < len(places) else None
+
+    def birth(self, domain: int) -> tuple[int, int] | None:
+        """(parent's domain, row) of the event that made a domain; None for the first one, or where the
+        recording does not tell."""
+        info = self.reader.domains[domain]
+        parent, event = info.parent_domain, info.parent_event
+        if domain in self._execs:
+            parent, event = self._execs[domain]
+        elif event is None:
+            event = self._forks.get((parent, info.pid))
+        if not parent or parent not in self._domains:
+            return None
+        row = self.row_of(parent, event) if event is not None else None
+        return parent, row if row is not None else self.row_at(info.time)
 
     def events_before(self, domain: int, number: int) -> int:
         """How many events of a domain precede block `number`."""
@@ -230,6 +250,10 @@ class EventIndex:
             number = int(tasks[i])
             self.creators[number] = int(events["args"][i, 0])
             self.pids[number] = int(events["args"][i, 1]) or self.pids[number]
+        for i in np.flatnonzero(kinds == Kind.EXECED).tolist():
+            self._execs[int(events["args"][i, 0])] = (chunk.domain, chunk.first_event + i)
+        for i in np.flatnonzero(_FORKS[codes] & (results > 0)).tolist():
+            self._forks[chunk.domain, int(results[i])] = chunk.first_event + i
         return Columns(
             tasks,
             codes,

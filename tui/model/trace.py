@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from tracefile import TraceReader
+from tui.model.columns import BLOCK_SHIFT
 from tui.model.decode import Decoded, decode_event
 from tui.model.fds import Descriptors, History
 from tui.model.index import EventIndex
@@ -97,7 +98,7 @@ class TraceModel:
         """
         evaluator = Evaluator(self, view.query) if view.query is not None else None
         while view.done < self.index.rows:
-            block = self.index.blocks[view.done >> 16]
+            block = self.index.blocks[view.done >> BLOCK_SHIFT]
             start = view.done - block.first
             stop = block.count
             if start >= stop:

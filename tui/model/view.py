@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import bisect
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from interfaces.abi import Kind
-from tui.model.columns import BLOCK, BLOCK_SHIFT, Block, Mask, table_of_kinds
+from tui.model.columns import BLOCK, BLOCK_SHIFT, NR_BITS, Block, Mask, table_of_kinds
 from tui.model.index import EventIndex
 from tui.model.query.language import Query
 
@@ -97,14 +97,31 @@ class View:
 
         Columns are those of Block, `task` for instance. None where no row of the view does.
         """
+
+        def chosen(block: Block) -> Mask:
+            found = np.ones(block.count, np.bool_)
+            for column, value in wanted:
+                found &= getattr(block, column)[: block.count] == value
+            return found
+
+        return self._next(row, step, chosen)
+
+    def next_at_least(self, row: int, step: int, column: str, least: float) -> int | None:
+        """The next call whose column (of Block) is at least so much; None where there is none."""
+
+        def chosen(block: Block) -> Mask:
+            calls = block.code[: block.count] >> np.uint16(NR_BITS) == Kind.SYSCALL
+            return np.asarray(calls & (getattr(block, column)[: block.count] >= least))
+
+        return self._next(row, step, chosen)
+
+    def _next(self, row: int, step: int, chosen: Callable[[Block], Mask]) -> int | None:
         number = row >> BLOCK_SHIFT
         while 0 <= number < len(self._masks):
             block = self.index.blocks[number]
-            chosen = self._masks[number][: block.count].copy()
-            for column, value in wanted:
-                chosen &= getattr(block, column)[: block.count] == value
             offset = row - block.first
-            places = np.flatnonzero(chosen)
+            passing = chosen(block)
+            places = np.flatnonzero(passing & self._masks[number][: len(passing)])
             places = places[places > offset] if step > 0 else places[places < offset]
             if len(places):
                 return block.first + int(places[0] if step > 0 else places[-1])

@@ -1,0 +1,53 @@
+"""`rr-py tui`: browse a trace in the terminal."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from interfaces.errors import ExitStatus, RrPyError
+
+EPILOG = """\
+\b
+Examples:
+  rr-py tui                                     the newest trace here
+  rr-py tui trace.bin@4711:120                  at event 120 of process 4711
+  rr-py tui trace.bin@timeline/+1.5s            the timeline, 1.5 s after the start
+  rr-py tui 'trace.bin@?call == read and duration > 10ms'
+  rr-py tui trace.bin@hangs
+
+\b
+Y in the interface copies the address of what is shown. ? shows all keys; docs/tui.md tells more.
+"""
+
+
+class NoTextualError(RrPyError):
+    """The interface's library is not installed."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("address", required=False, metavar="[TRACE[@PLACE]]")
+def command(address: str | None) -> int:
+    """Browse TRACE: its events, timeline, processes and hangs."""
+    from rr_py.traces import chosen
+    from tui.model.address import parse_address
+
+    place = parse_address(address or "")
+    place = dataclasses.replace(place, trace=chosen(str(place.trace) if place.trace is not None else None))
+    check_textual()
+    from tui.run import run
+
+    return run(place)
+
+
+def check_textual() -> None:
+    """Raise NoTextualError unless Textual is installed."""
+    from importlib.util import find_spec
+
+    if find_spec("textual") is None:
+        raise NoTextualError(
+            "the terminal interface needs Textual, which is not installed",
+            "pip install 'rr-py[tui]'",
+            ExitStatus.TOOL_FAILED,
+        )

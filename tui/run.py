@@ -1,0 +1,46 @@
+"""Beginning: from an address to the running application."""
+
+from __future__ import annotations
+
+import sys
+
+from interfaces.errors import ExitStatus, RrPyError
+from tui.model.address import Address
+from tui.model.trace import TraceModel
+
+
+class NoTerminalError(RrPyError):
+    """There is no terminal to draw on."""
+
+
+def check_terminal() -> None:
+    """Raise NoTerminalError unless input and output are a terminal."""
+    missing = [
+        name for name, stream in (("input", sys.stdin), ("output", sys.stdout)) if not _is_terminal(stream)
+    ]
+    if missing:
+        raise NoTerminalError(
+            f"the terminal interface needs a terminal, but standard {' and '.join(missing)} is none",
+            "Use rr-py dump, ps, info, scan or diff for text.",
+            ExitStatus.TOOL_FAILED,
+        )
+
+
+def run(address: Address) -> int:
+    """Browse a trace until the user quits; the exit status. TraceError, NoTerminalError, SettingsError."""
+    check_terminal()
+    assert address.trace is not None
+    with TraceModel.open(address.trace) as model:
+        from tui.app import RrPyTui
+
+        app = RrPyTui(model, address)
+        app.run()
+        return app.return_code or 0
+
+
+def _is_terminal(stream: object) -> bool:
+    isatty = getattr(stream, "isatty", None)
+    try:
+        return bool(isatty and isatty())
+    except ValueError:
+        return False
