@@ -34,7 +34,7 @@ class Received(NamedTuple):
     message: Message
     fds: tuple[int, ...]
     sender: int
-    """The sender's process id as seen from here; 0 where the channel does not ask for credentials."""
+    """The sender's process id as seen from here; 0 where the channel does not (or did not yet) ask for it."""
 
 
 class Channel:
@@ -56,7 +56,7 @@ class Channel:
     @classmethod
     def adopt(cls, fd: int) -> Channel:
         """The channel behind a descriptor that was received. Raises OSError when it is no socket."""
-        return cls(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=fd))
+        return cls(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=fd), credentials=True)
 
     def fileno(self) -> int:
         return self._socket.fileno()

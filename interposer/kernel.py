@@ -17,7 +17,7 @@ _syscall.restype = ctypes.c_long
 _SYS_PERSONALITY = 135
 _SYS_PRCTL = 157
 _SYS_ARCH_PRCTL = 158
-_SYS_TKILL = 200
+_SYS_TGKILL = 234
 _SYS_FUTEX = 202
 
 _ADDR_NO_RANDOMIZE = 0x0040000
@@ -43,10 +43,10 @@ def futex_wake(address: int) -> int:
     return _call(_SYS_FUTEX, address, _FUTEX_WAKE, _ALL, 0, 0, 0)
 
 
-def tkill(tid: int, number: int) -> bool:
-    """Send a signal to one thread; False when it is gone."""
+def tgkill(pid: int, tid: int, number: int) -> bool:
+    """Send a signal to one thread of a process; False when it has no such thread (any more)."""
     try:
-        _call(_SYS_TKILL, tid, number)
+        _call(_SYS_TGKILL, pid, tid, number)
     except OSError:
         return False
     return True

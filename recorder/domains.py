@@ -26,7 +26,8 @@ class Domain:
 class Process:
     """One recorded process of a domain, as long as its control socket is open.
 
-    `pid` is its id as seen from here, `own_pid` its id in its own namespace.
+    `pid` is its id as seen from here, `own_pid` its id in its own namespace. `untraced`: it may by now run
+    a program without the core.
     """
 
     channel: Channel
@@ -34,6 +35,7 @@ class Process:
     pid: int
     own_pid: int
     execed: bool = False
+    untraced: bool = False
     death_signal: int = 0
 
     def end(self) -> DomainEnd | None:

@@ -67,28 +67,30 @@ class Execs:
         """Whether a thread of `process` is on its way into execve."""
         return any(pending.process is process for pending in self._pending.values())
 
-    def announced(self, process: Process, message: Message) -> None:
-        """A process is about to call execve: trace the thread and let it."""
-        tid = host_tid(process, message.tid)
-        answer = Message(abi.Msg.EXEC, 0, a=message.a)
+    def traces(self, tid: int) -> bool:
+        """Whether this thread is on its way into execve."""
+        return tid in self._pending
+
+    def announced(self, process: Process, message: Message, sender: int) -> bool:
+        """A process is about to call execve: trace the thread and let it. False where tracing is refused.
+
+        `sender` is its process as seen from here: a vfork's child speaks on its parent's socket.
+        """
+        tid = host_tid(sender or process.pid, message.pid, message.tid)
         try:
             ptrace.seize(tid)
-            self._pending[tid] = _Pending(tid, message.tid, message.pid, process, message.a, message.b)
         except Gone:
-            answer = answer._replace(result=-1)
-        except OSError as error:
-            answer = answer._replace(result=-1)
-            self._report(
-                process.domain.number,
-                process.pid,
-                f"process {process.pid} goes on unrecorded after its execve: "
-                f"tracing it is refused ({error.strerror})",
-            )
-        process.channel.send(answer)
+            process.channel.send(Message(abi.Msg.EXEC, -1))
+            return True
+        except OSError:
+            return False
+        self._pending[tid] = _Pending(tid, message.tid, message.pid, process, message.a, message.b)
+        process.channel.send(Message(abi.Msg.EXEC))
+        return True
 
-    def failed(self, process: Process, message: Message) -> None:
+    def failed(self, process: Process, message: Message, sender: int) -> None:
         """The execve failed: stop tracing, then answer. Stopping is reported by waitpid."""
-        tid = host_tid(process, message.tid)
+        tid = host_tid(sender or process.pid, message.pid, message.tid)
         pending = self._pending.get(tid)
         if pending is None:
             process.channel.send(Message(abi.Msg.EXEC_FAILED))
@@ -187,16 +189,16 @@ class Execs:
         domain.ring.free_baton()
 
 
-def host_tid(process: Process, tid: int) -> int:
-    """A thread id of the process's own namespace as it is called here."""
-    if process.pid == process.own_pid:
-        return tid
+def host_tid(pid: int, own_pid: int, own_tid: int) -> int:
+    """Thread `own_tid` as it is called here; its process is `pid` here and `own_pid` in its namespace."""
+    if pid == own_pid:
+        return own_tid
     try:
-        for name in os.listdir(f"/proc/{process.pid}/task"):
-            with open(f"/proc/{process.pid}/task/{name}/status") as file:
+        for name in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{name}/status") as file:
                 for line in file:
-                    if line.startswith("NSpid:") and int(line.split()[-1]) == tid:
+                    if line.startswith("NSpid:") and int(line.split()[-1]) == own_tid:
                         return int(name)
     except (OSError, ValueError):
         pass
-    return tid
+    return own_tid

@@ -7,17 +7,19 @@ that place. What that costs decides how soon it is done again.
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from interfaces import abi
-from interposer import kernel
 
 _WAITERS = 0x80000000
 _PATIENCE = 0.02
 _COST_FACTOR = 10
 _PATIENCE_MAX = 5.0
-_POKE = 16  # SIGSTKFLT: nothing on x86-64 sends it
+POKE = signal.SIGSTKFLT
+"""Nothing on x86-64 sends it; the core takes it."""
 
 
 @dataclass(slots=True)
@@ -34,8 +36,11 @@ class SpinWatch:
     def __init__(self) -> None:
         self._watched: dict[int, _Watched] = {}
 
-    def look(self, number: int, control: abi.Ring) -> bool:
-        """Look at a domain; ask its baton holder to stop where that is due. Whether to look again soon."""
+    def look(self, number: int, control: abi.Ring, poke: Callable[[int], bool]) -> bool:
+        """Look at a domain; ask its baton holder to stop where that is due. Whether to look again soon.
+
+        `poke` sends `POKE` to a task of the domain, and tells whether it could.
+        """
         waited_for = control.pending_signals or (control.ntasks > 1 and control.baton & _WAITERS)
         if control.state != abi.RingState.RECORDING or not waited_for:
             self._watched.pop(number, None)
@@ -49,7 +54,7 @@ class SpinWatch:
             watched.events, watched.since, watched.asked = control.event_count, now, 0.0
         elif now - watched.since >= watched.patience and not watched.asked:
             holder = control.baton & ~_WAITERS
-            if holder and kernel.tkill(holder, _POKE):
+            if holder and poke(holder):
                 watched.asked = now
         elif watched.asked and now - watched.asked > _PATIENCE_MAX:
             watched.since, watched.asked = now, 0.0

@@ -8,6 +8,7 @@ sender's death, a death in the middle of an exec.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import selectors
 import signal
@@ -16,17 +17,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from interfaces import abi
-from interposer import cpuid_sites, ptrace
+from interposer import cpuid_sites, kernel, ptrace
 from interposer.channel import Channel, Message, Received
 from interposer.errors import InterposerError
 from interposer.shared import Ring
 from recorder import reports
 from recorder.domains import Domain, Process, end_of
 from recorder.drain import Drain, RingDamaged
-from recorder.execs import Execs
+from recorder.execs import Execs, host_tid
 from recorder.files import MAP_PRIVATE, MAP_TYPE, PROT_EXEC, FileTable
 from recorder.images import Core
-from recorder.spinning import SpinWatch
+from recorder.spinning import POKE, SpinWatch
 from recorder.terminal import Signals
 from tracefile import DomainEnd, DomainStart, Report, TraceWriteError, TraceWriter
 
@@ -92,18 +93,20 @@ class Supervisor:
         self._first = first
         self._selector.register(self._hello, selectors.EVENT_READ, self._hello)
         self._selector.register(self._signals, selectors.EVENT_READ, self._signals)
-        slow = tick = _TICK if self._signals.active else _TICK_UNSIGNALLED
-        next_tick = time.monotonic() + tick
+        tick = _TICK if self._signals.active else _TICK_UNSIGNALLED
+        next_tick = next_look = time.monotonic() + tick
         while not self._finished():
-            ready = self._selector.select(max(0.0, next_tick - time.monotonic()))
+            ready = self._selector.select(max(0.0, min(next_tick, next_look) - time.monotonic()))
             self._greetings()
             for key, _ in ready:
                 self._ready(key.data)
             self._waits()
-            if time.monotonic() >= next_tick:
+            now = time.monotonic()
+            if now >= next_look:
+                next_look = now + (_TICK_SPINNING if self._look_for_spinning() else tick)
+            if now >= next_tick:
                 self._tick()
-                tick = min(slow, _TICK_SPINNING) if self._look_for_spinning() else slow
-                next_tick = time.monotonic() + tick
+                next_tick = now + tick
         self._close_all()
         self._selector.close()
         assert self._first_status is not None
@@ -273,12 +276,10 @@ class Supervisor:
             case abi.Msg.MAP_FILE:
                 self._map_file(process, received)
             case abi.Msg.EXEC:
-                if self.problem:
-                    process.channel.send(Message(abi.Msg.EXEC, -1))
-                else:
-                    self._execs.announced(process, message)
+                self._exec(process, received)
             case abi.Msg.EXEC_FAILED:
-                self._execs.failed(process, message)
+                process.untraced = False
+                self._execs.failed(process, message, received.sender)
             case abi.Msg.REPORT:
                 self._report(process, message)
             case abi.Msg.DEATH:
@@ -289,6 +290,24 @@ class Supervisor:
                     process.pid,
                     f"process {process.pid} runs an image that cannot be recorded",
                 )
+
+    def _exec(self, process: Process, received: Received) -> None:
+        """A process is about to call execve."""
+        message = received.message
+        if not self.problem and self._execs.announced(process, message, received.sender):
+            return
+        if not self.problem:
+            pid = received.sender or process.pid
+            self.tell(
+                process.domain.number,
+                pid,
+                f"process {pid} goes on unrecorded after its execve: tracing it is not permitted",
+            )
+        if message.pid == process.own_pid:
+            process.untraced = True
+        else:
+            self._unrecord(process.domain, abi.Stop.RECORDER)
+        process.channel.send(Message(abi.Msg.EXEC, -1))
 
     def _map_file(self, process: Process, received: Received) -> None:
         """Answer which file a mapping shows, and where in it CPUID instructions are to be replaced."""
@@ -384,12 +403,20 @@ class Supervisor:
             self._drain(domain)
 
     def _look_for_spinning(self) -> bool:
-        soon = [
-            self._spinning.look(domain.number, domain.ring.control)
-            for domain in self._domains.values()
-            if domain.ring is not None
-        ]
-        return any(soon)
+        soon = False
+        for domain in self._domains.values():
+            if domain.ring is not None:
+                poke = functools.partial(self._poke, domain)
+                soon |= self._spinning.look(domain.number, domain.ring.control, poke)
+        return soon
+
+    def _poke(self, domain: Domain, own_tid: int) -> bool:
+        """Ask a task to stop where it is; never one that may have left for another program."""
+        for process in domain.processes:
+            tid = host_tid(process.pid, process.own_pid, own_tid)
+            if not process.untraced and not self._execs.traces(tid) and kernel.tgkill(process.pid, tid, POKE):
+                return True
+        return False
 
     # ---- the log -------------------------------------------------------------------------------
 
