@@ -97,6 +97,7 @@ class RegionKind(IntEnum):
     PATH = 7
     DOMAIN = 8
     SIZE = 9
+    LENGTH = 10
 
 
 EVENT_SIZE = 96

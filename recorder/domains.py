@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import dataclass, field
 
+from interfaces import abi
 from interposer.channel import Channel
 from interposer.shared import Ring
 from recorder.drain import Drain
@@ -39,7 +41,7 @@ class Process:
     death_signal: int = 0
 
     def end(self) -> DomainEnd | None:
-        """How it ended, by what it said itself; None: it was killed, or goes on unrecorded."""
+        """How it ended, by what it said itself or left behind; None: it goes on unrecorded."""
         control = self.domain.ring.control if self.domain.ring else None
         if self.execed:
             return self._ended("execed", 0)
@@ -49,12 +51,31 @@ class Process:
             return self._ended("signaled", control.death_signal)
         if control is not None and control.exited:
             return self._ended("exited", control.exit_code & 0xFF)
+        if control is None or control.state == abi.RingState.RECORDING:
+            return killed(self.domain.number, self.pid)
         return None
 
     def _ended(self, status: str, code: int) -> DomainEnd:
         return DomainEnd(
             domain=self.domain.number, pid=self.pid, status=status, code=code, time=time.monotonic_ns()
         )
+
+
+_PF_EXITING = 4
+
+
+def killed(domain: int, pid: int) -> DomainEnd | None:
+    """The end of a process that is dead or dying and could not say so: somebody killed it. None: it lives."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return end_of(domain, pid, signal.SIGKILL)
+    except OSError:
+        return None
+    if fields[0] not in "ZX" and not int(fields[6]) & _PF_EXITING:
+        return None
+    return end_of(domain, pid, int(fields[49]) or signal.SIGKILL)
 
 
 def end_of(domain: int, pid: int, status: int | None) -> DomainEnd:

@@ -60,8 +60,12 @@ class Contents:
             if entry.kind == "system" and not self._in_trace(entry):
                 os.close(self._open_system(entry))
 
-    def get(self, number: int, domain: int, offset: int, shared: bool) -> Content:
+    def get(
+        self, number: int, domain: int, offset: int, shared: bool, as_it_is: bool = False
+    ) -> Content:
         """The content of file `number` at byte `offset` of the file.
+
+        `as_it_is`: of what is mapped shared, the file without putting its recorded content into it again.
 
         Raises FileChangedError for a system file that is not what was recorded, ContentError for content
         that is missing in the trace.
@@ -70,7 +74,8 @@ class Contents:
         if entry is None:
             raise ContentError(f"the trace has no file {number}", "The trace is damaged: record again.")
         if entry.shared and entry.object is not None and shared and self._in_trace(entry):
-            return Content(self._shared(entry, domain), offset)
+            known = self._objects.get((domain, entry.object)) if as_it_is else None
+            return Content(self._shared(entry, domain) if known is None else known, offset)
         descriptor = self._open.get(number)
         if descriptor is None:
             descriptor = self._fill(entry) if self._in_trace(entry) else self._open_system(entry)

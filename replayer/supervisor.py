@@ -437,13 +437,17 @@ class Supervisor:
                 # domain has a higher number.
                 if self._pids.get(message.pid, 0) < domain.number:
                     self._live_in(domain, message.pid)
+            case abi.Msg.DEATH:
+                self._killed.add(message.pid)
             case abi.Msg.STUCK:
                 self._on_stuck(domain)
 
     def _need_file(self, domain: LiveDomain, channel: Channel, message: Message) -> None:
         shared = bool(message.d >> 32 & _MAP_SHARED)
         try:
-            content = self.contents.get(message.a, domain.number, message.b, shared)
+            content = self.contents.get(
+                message.a, domain.number, message.b, shared, as_it_is=message.c == 0
+            )
         except Exception as error:
             self._error = self._error or error
             channel.send(Message(abi.Msg.NEED_FILE, -errno.ENOENT))

@@ -114,6 +114,7 @@ enum rr_region_kind {
   RR_R_PATH = 7,  /* the path a descriptor or a name stands for (not compared) */
   RR_R_SIZE = 9,   /* u64: bytes of a System V segment that was attached */
   RR_R_DOMAIN = 8, /* u64: the domain of the child that a clone made (the parent's own: it shares it) */
+  RR_R_LENGTH = 10, /* a file that is mapped shared has another length: struct rr_length */
 };
 struct rr_region {
   u64 addr; /* in the program's memory; 0 where there is none */
@@ -131,6 +132,12 @@ _Static_assert(sizeof(struct rr_region) == 16, "region");
 struct rr_mapped { /* RR_R_FILE */
   u32 file;     /* number in the trace's file table; 0: nothing stored (a device, or anonymous after all) */
   u32 npatches; /* u32 offsets from the mapping's start follow: CPUID instructions (0f a2) made invalid (ce a2) */
+};
+
+struct rr_length { /* RR_R_LENGTH */
+  u32 file; /* number of one of the mappings of that file */
+  u32 pad;
+  u64 bytes;
 };
 
 /* ---- the ring ---- */
@@ -266,12 +273,12 @@ enum rr_msg_type {
                           answered: a = file number, b = npatches, c = 1: the answer holds for the whole file (dev, inode)
                           and may be kept; then npatches u32 file offsets of CPUID instructions in the same datagram */
   RR_M_REPORT = 7,     /* something the user must know. a = enum rr_report, b, c, d = details. No answer */
-  RR_M_DEATH = 8,      /* about to die of signal a. No answer */
+  RR_M_DEATH = 8,      /* about to die of signal a (also when replaying). No answer */
   RR_M_IMAGE_UNSAFE = 9,
   /* core -> replayer */
   RR_M_NEED_RING = 16, /* on RR_FD_HELLO with fd: control socket. a = domain, b = recorded pid, c = 1: needs a boot plan too;
                           answered on the control socket with fds: ring memfd, [boot plan memfd, a = its bytes] */
-  RR_M_NEED_FILE = 17, /* a = file number, b = file offset, c = length, d = prot | flags << 32; answered with fd and
+  RR_M_NEED_FILE = 17, /* a = file number, b = file offset, c = length (0: the file of shared mappings as it is), d = prot | flags << 32; answered with fd and
                           a = offset to map it at; result != 0: not available */
   RR_M_STUCK = 18,     /* diverged, or stopped at stop_at, or the log ended: see the ring. No answer */
   RR_M_TASK = 19,      /* a = recorded tid, b = recorded pid, c = real tid: a task began to replay. No answer */

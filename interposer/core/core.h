@@ -60,7 +60,9 @@ extern char rr_equal_at[], rr_equal_fail[];
 
 struct shared_map { /* a live MAP_SHARED mapping of an object that has a name */
   u64 addr, len, dev, ino, off;
+  u64 size; /* of the file, whole pages */
   u32 writable;
+  u32 file; /* its number in the trace */
 };
 
 struct process {
@@ -328,6 +330,7 @@ NORETURN void rr_child(struct thread *th);
 int is_memory(u64 nr);
 s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip);
 s64 replay_memory(struct thread *th, u64 nr, u64 *args, const struct rr_event *event);
+void replay_length(const struct rr_region *region);
 void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result);
 
 /* ---- fds.c ---- */

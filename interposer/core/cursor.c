@@ -123,6 +123,7 @@ void apply_outputs(struct thread *th, const struct rr_event *event) {
   const u8 *at = event_payload(event), *end = at + event->payload_len;
   while (at < end) {
     const struct rr_region *region = (const struct rr_region *)at;
+    if (region->kind == RR_R_LENGTH) replay_length(region);
     if (region->kind == RR_R_OUT && rr_copy((void *)region->addr, region + 1, region->len)) {
       struct rr_event found = *event;
       found.args[0] = region->addr;

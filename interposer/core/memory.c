@@ -34,7 +34,7 @@ static void count_shared(void) {
   if (!++space.map_generation) space.map_generation = 1;
 }
 
-static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 offset, int writable) {
+static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 offset, int writable, u32 file) {
   if (space.nshared < MAX_SHARED_MAPS) {
     struct shared_map *m = &space.shared[space.nshared++];
     m->addr = address;
@@ -42,7 +42,9 @@ static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 of
     m->dev = s ? s->dev : 0;
     m->ino = s ? s->ino : 0;
     m->off = offset;
+    m->size = s ? page_up((u64)s->size) : 0;
     m->writable = (u32)writable;
+    m->file = file;
   }
   count_shared();
 }
@@ -50,10 +52,22 @@ static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 of
 static void forget_shared(u64 address, u64 len) {
   u64 end = address + page_up(len);
   for (u32 i = 0; i < space.nshared; i++) {
-    struct shared_map *m = &space.shared[i];
-    if (address > m->addr || end < m->addr + m->len) continue;
-    *m = space.shared[--space.nshared];
-    i--;
+    struct shared_map *m = &space.shared[i], rest = *m;
+    u64 m_end = m->addr + m->len;
+    if (address >= m_end || end <= m->addr) continue;
+    if (address > m->addr) {
+      m->len = address - m->addr;
+      if (end >= m_end || space.nshared == MAX_SHARED_MAPS) continue;
+      m = &space.shared[space.nshared++];
+    } else if (end >= m_end) {
+      *m = space.shared[--space.nshared];
+      i--;
+      continue;
+    }
+    *m = rest;
+    m->off += end - m->addr;
+    m->addr = end;
+    m->len = m_end - end;
   }
   count_shared();
 }
@@ -77,8 +91,8 @@ static void patch_byte(u64 address, u64 prot) {
   if (!(prot & PROT_WRITE)) SYS3(RR_NR_mprotect, page, PAGE, prot);
 }
 
-/* Asks the recorder what this file is; adds RR_R_FILE to the event; patches CPUID instructions. */
-static void log_mapped(struct thread *th, const u64 *args, u64 address, const struct stat_k *s, int shared) {
+/* Asks the recorder what this file is; adds RR_R_FILE to the event; patches CPUID instructions. Returns its number. */
+static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const struct stat_k *s, int shared) {
   static u32 answer[2 + 2048];
   static u32 offsets[2048];
   struct known_file *file = shared ? NULL : known_file(s);
@@ -91,7 +105,7 @@ static void log_mapped(struct thread *th, const u64 *args, u64 address, const st
   } else {
     s32 fd = (s32)args[4];
     struct rr_msg msg = {.type = RR_M_MAP_FILE, .a = address, .b = args[1], .c = args[5], .d = args[2] | args[3] << 32};
-    if (!logging() || ask(&msg, &fd, 1, offsets, sizeof offsets) < 0) return;
+    if (!logging() || ask(&msg, &fd, 1, offsets, sizeof offsets) < 0) return 0;
     number = (u32)msg.a;
     npatches = msg.b < 2048 ? (u32)msg.b : 2048;
     patches = offsets;
@@ -112,6 +126,7 @@ static void log_mapped(struct thread *th, const u64 *args, u64 address, const st
   answer[0] = number;
   answer[1] = n;
   log_bytes(th, RR_R_FILE, 255, address, answer, 8 + 4ul * n);
+  return number;
 }
 
 static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
@@ -125,11 +140,11 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (result >= 0 || result < -4095) {
     if (flags & MAP_FIXED && space.nshared) forget_shared((u64)result, len);
     if (anonymous) {
-      if (shared) remember_shared((u64)result, len, NULL, 0, 1);
+      if (shared) remember_shared((u64)result, len, NULL, 0, 1, 0);
     } else if (SYS2(RR_NR_fstat, (s32)args[4], &s) >= 0) {
       int writable = shared && (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0;
-      log_mapped(th, args, (u64)result, &s, shared);
-      if (shared) remember_shared((u64)result, len, &s, args[5], writable);
+      u32 file = log_mapped(th, args, (u64)result, &s, shared);
+      if (shared) remember_shared((u64)result, len, &s, args[5], writable, file);
     }
   }
   log_commit(th, result);
@@ -159,7 +174,7 @@ static s64 record_shmat(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if ((result >= 0 || result < -4095) && SYS3(RR_NR_shmctl, args[0], 2, status) >= 0) {
     size = page_up(status[6]);
     log_bytes(th, RR_R_SIZE, 255, (u64)result, &size, 8);
-    remember_shared((u64)result, size, NULL, 0, 1);
+    remember_shared((u64)result, size, NULL, 0, 1, 0);
   }
   log_commit(th, result);
   if (size) log_segment(th, nr, ip, (u64)result, size);
@@ -206,6 +221,20 @@ static int is_mapped(const struct stat_k *s) {
   return 0;
 }
 
+/* Pages behind a file's end cannot be touched, and come into being when it grows. */
+static void log_length(struct thread *th, const struct stat_k *s) {
+  struct rr_length length = {.bytes = page_up((u64)s->size)};
+  for (u32 i = 0; i < space.nshared; i++) {
+    struct shared_map *m = &space.shared[i];
+    if (!m->ino || m->ino != s->ino || m->dev != s->dev || m->size == length.bytes) continue;
+    m->size = length.bytes;
+    if (!length.file && m->file) {
+      length.file = m->file;
+      log_bytes(th, RR_R_LENGTH, 255, 0, &length, sizeof length);
+    }
+  }
+}
+
 static void log_range(struct thread *th, const struct stat_k *s, u64 from, u64 to) {
   for (u32 i = 0; i < space.nshared; i++) {
     struct shared_map *m = &space.shared[i];
@@ -225,18 +254,32 @@ void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result) {
     case RR_NR_write: case RR_NR_writev: case RR_NR_sendfile:
     case RR_NR_pwrite64: case RR_NR_pwritev: case RR_NR_pwritev2: case RR_NR_ftruncate: case RR_NR_fallocate: break;
     case RR_NR_copy_file_range: case RR_NR_splice: fd = (s32)args[2]; break;
+    case RR_NR_open: case RR_NR_creat: case RR_NR_openat:
+      if (nr != RR_NR_creat && !(args[nr == RR_NR_open ? 1 : 2] & O_TRUNC)) return;
+      fd = (s32)result;
+      break;
+    case RR_NR_truncate: break;
     default: return;
   }
-  u8 *unmapped = (u32)fd < FD_CACHE ? &th->process->unmapped[fd] : NULL;
+  u8 *unmapped = nr != RR_NR_truncate && (u32)fd < FD_CACHE ? &th->process->unmapped[fd] : NULL;
   if (unmapped && *unmapped == space.map_generation) return;
-  if (SYS2(RR_NR_fstat, fd, &s) < 0) return;
+  if (nr == RR_NR_truncate ? SYS2(RR_NR_stat, args[0], &s) < 0 : SYS2(RR_NR_fstat, fd, &s) < 0) return;
   if (!is_mapped(&s)) {
     if (unmapped) *unmapped = space.map_generation;
     return;
   }
+  log_length(th, &s);
   switch (nr) {
+    case RR_NR_open: case RR_NR_creat: case RR_NR_openat: return;
+    case RR_NR_copy_file_range: case RR_NR_splice: {
+      u64 offset = 0, pointer = args[3];
+      s64 at = pointer && !rr_load64(&offset, (void *)pointer) ? (s64)offset : SYS3(RR_NR_lseek, fd, 0, 1);
+      if (at < 0) return;
+      to = (u64)at, from = to - (u64)result;
+      break;
+    }
     case RR_NR_pwrite64: case RR_NR_pwritev: case RR_NR_pwritev2: from = args[3], to = from + (u64)result; break;
-    case RR_NR_ftruncate: from = args[1], to = page_up(args[1]); break;
+    case RR_NR_truncate: case RR_NR_ftruncate: from = args[1], to = page_up(args[1]); break;
     case RR_NR_fallocate: from = args[2], to = from + args[3]; break;
     default: {
       s64 at = SYS3(RR_NR_lseek, fd, 0, 1);
@@ -260,6 +303,16 @@ static void map_file(struct thread *th, u64 *args, const struct rr_event *event,
   s64 got = SYS6(RR_NR_mmap, event->result, args[1], args[2], flags, fd, msg.a);
   SYS1(RR_NR_close, fd);
   if (got != event->result) diverge(th, event);
+}
+
+/* The file behind shared mappings is made as long as it was. */
+void replay_length(const struct rr_region *region) {
+  const struct rr_length *length = (const struct rr_length *)(region + 1);
+  s32 fd = -1;
+  struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = length->file, .d = (u64)MAP_SHARED << 32};
+  if (channel_send(CONTROL, &msg, NULL, 0) < 0 || channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || fd < 0) return;
+  SYS2(RR_NR_ftruncate, fd, length->bytes);
+  SYS1(RR_NR_close, fd);
 }
 
 static void replay_mmap(struct thread *th, u64 *args, const struct rr_event *event) {

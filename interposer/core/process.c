@@ -76,6 +76,26 @@ static void log_child(struct thread *th, const struct clone_request *want, s64 r
 
 #define KERNEL_FLAGS(flags) ((flags) & ~(CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID))
 
+/* A vfork's child that neither ended nor executed anything before its parent went on was killed. */
+static int was_killed(const struct thread *child) { return !child->process->exiting && !child->process->execing; }
+
+static void forget_killed(struct thread *child) {
+  u32 held = RING->baton;
+  if (!was_killed(child)) return;
+  __atomic_fetch_sub((u32 *)&RING->ntasks, child->process->nthreads, __ATOMIC_ACQ_REL);
+  if ((held & 0x7fffffff) == child->real_tid) {
+    __atomic_compare_exchange_n(&((struct rr_ring *)RR_RING)->baton, &held, 0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    if (held & 0x80000000) futex_wake(&RING->baton, 0x7fffffff);
+  }
+}
+
+static void log_killed(struct thread *th, const struct thread *child) {
+  if (!was_killed(child) || !child->tid) return;
+  log_begin(th, RR_K_DEATH, SIGKILL, 0, NULL);
+  th->event.task = child->tid;
+  log_commit(th, 0);
+}
+
 static s64 record_thread(struct thread *th, u64 nr, u64 *args, u64 ip, const struct clone_request *want) {
   int waits = (want->flags & CLONE_VFORK) != 0;
   struct thread *child = prepare_child(th, want);
@@ -101,7 +121,9 @@ static s64 record_thread(struct thread *th, u64 nr, u64 *args, u64 ip, const str
   if (waits) {
     u32 held = RING->baton;
     if (result > 0 && child->process->execing && (held & 0x7fffffff) == child->real_tid && !logging()) RING->baton = 0;
+    if (result > 0) forget_killed(child);
     baton_take(th);
+    if (result > 0) log_killed(th, child);
     if (result > 0) child->process->used = 0;
   }
   set_real_mask(old);

@@ -183,9 +183,9 @@ NORETURN void die_of_signal(struct thread *th, u32 sig) {
     threads_release_robust(th);
     log_commit(th, 0);
     RING->death_signal = sig;
-    struct rr_msg msg = {.type = RR_M_DEATH, .a = sig};
-    channel_send(CONTROL, &msg, NULL, 0);
   }
+  struct rr_msg msg = {.type = RR_M_DEATH, .a = sig};
+  if (!space.recording || logging()) channel_send(CONTROL, &msg, NULL, 0);
   if (space.recording) {
     th->process->exiting = th->tid;
     __atomic_fetch_sub((u32 *)&RING->ntasks, th->process->nthreads, __ATOMIC_ACQ_REL);
