@@ -59,6 +59,16 @@ void report(u32 what, u64 b, u64 c, u64 d) {
   channel_send(CONTROL, &msg, NULL, 0);
 }
 
+/* Moves a descriptor to its hidden number. */
+s32 hide_fd(s32 fd, u32 which, int cloexec) {
+  s32 target = HIDDEN(which);
+  if (fd != target) {
+    SYS3(RR_NR_dup3, fd, target, cloexec ? SOCK_CLOEXEC : 0);
+    SYS1(RR_NR_close, fd);
+  }
+  return target;
+}
+
 /* The control socket goes to its hidden number; where the limit of descriptors or another process that shares the
  * table is in the way, to a high one. */
 void hide_control(s32 fd) {

@@ -185,6 +185,7 @@ s64 channel_send(s32 socket, struct rr_msg *msg, const s32 *fds, u32 nfds);
 s64 channel_receive(s32 socket, struct rr_msg *msg, void *extra, u64 extra_size, s32 *fds, u32 nfds);
 s64 ask(struct rr_msg *msg, const s32 *fds, u32 nfds, void *extra, u64 extra_size);
 void report(u32 what, u64 b, u64 c, u64 d);
+s32 hide_fd(s32 fd, u32 which, int cloexec);
 void hide_control(s32 fd);
 
 /* ---- limits.c ---- */
