@@ -98,6 +98,7 @@ struct space {
 
 /* ---- per thread: the block at GS base ---- */
 #define SIG_QUEUE 64u
+struct resume_point { u64 rbx, rbp, r12, r13, r14, r15, rsp, rip; };
 struct thread {
   struct thread *self; /* TH_SELF */
   u64 pending;         /* TH_PENDING: entries in `queue` */
@@ -132,6 +133,15 @@ struct thread {
   u64 scratch;            /* RR_SCRATCH area of this thread */
   u64 scratch_size;
   struct siginfo_k queue[SIG_QUEUE];
+  /* replaying under a debugger */
+  struct resume_point resume; /* where a copy of this thread goes on, while `waiting` */
+  u64 fs_base;            /* while `waiting` */
+  u64 lifted;             /* address of the breakpoint that is out for the step being made */
+  u32 waiting;            /* inside wait_turn */
+  u32 reviving;
+  u32 stepping;           /* the trap flag is set: 1 by the debugger's wish, 2 to get over a breakpoint */
+  u32 pass;               /* the breakpoint at the pc has been hit already */
+  u32 pushes_flags;       /* the instruction being stepped is pushf */
 };
 #define THREAD_STACK_TOP(th) ((u64)(th) + RR_THREAD_STRIDE)
 #define THREAD_STACK_SIZE 0x10000ul
@@ -162,6 +172,7 @@ static inline int in_slots(u64 address) { return address - RR_SLOT_TABLE < RR_SL
 
 /* ---- thread.c ---- */
 struct thread *thread_allocate(void);
+u32 threads_made(void); /* blocks that have ever been used: the first so many */
 void thread_become(struct thread *th); /* GS base and alternate stack of the calling thread */
 void thread_dispatch_on(void);         /* SUD for the calling thread */
 struct process *process_allocate(void);
@@ -210,7 +221,9 @@ static inline int logging(void) { return RING->state == RR_RECORDING; }
 /* ---- cursor.c (replaying): the next event ---- */
 struct rr_event *next_event(struct thread *th); /* waits for it; NULL: the log ends here */
 const u8 *event_payload(const struct rr_event *event);
-void consume(struct thread *th);                      /* the event next_event returned is done */
+void consume(struct thread *th);                      /* the event next_event returned is done: both of these */
+void advance(void);
+void consumed(struct thread *th);                     /* parks the task where the tool wants to stop */
 void give_turn(u32 task);
 void wait_turn(struct thread *th);                    /* until the next event is this thread's */
 void pass_turn(struct thread *th);                    /* wake the owner of the next event */

@@ -5,6 +5,7 @@
  * with its registers saved, and tells the replayer.
  */
 #include "core.h"
+#include "debug.h"
 
 static struct rr_slot *slot_at(u64 sequence) {
   return (struct rr_slot *)(RR_RING + RR_RING_CTL + (sequence % RR_SLOTS) * (u64)RR_SLOT_SIZE);
@@ -45,14 +46,36 @@ static void park_at(struct thread *th, volatile u32 *word) {
   *word = 1;
   tell(RR_M_STUCK, 0);
   while (*word) {
+    if (DEBUG->request == RR_Q_CLONE) {
+      DEBUG->request = RR_Q_NONE;
+      clone_process(th);
+      continue;
+    }
     futex_wait(word, 1, 500000000);
     if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
   }
+  th->pass = DEBUG->pass;
+  DEBUG->pass = 0;
+  DEBUG->core_watch = 0;
+}
+
+void park_for(struct thread *th, u32 reason) {
+  DEBUG->reason = reason;
+  park_at(th, &RING->stopped);
+}
+
+void advance(void) { RING->event_count++; }
+
+void consumed(struct thread *th) {
+  if (unlikely(RING->event_count >= RING->stop_at))
+    park_for(th, RR_P_EVENT);
+  else if (unlikely(DEBUG->core_watch))
+    debug_core_watch(th);
 }
 
 void consume(struct thread *th) {
-  RING->event_count++;
-  if (unlikely(RING->event_count == RING->stop_at)) park_at(th, &RING->stopped);
+  advance();
+  consumed(th);
 }
 
 static u32 owner_of(const struct rr_event *event) {
@@ -75,10 +98,8 @@ void pass_turn(struct thread *th) {
   if (event) give_turn(owner_of(event));
 }
 
-/* Until the next event is this thread's. Where the log ends, the last to run says so. */
-void wait_turn(struct thread *th) {
+static void sleep_until_turn(struct thread *th) {
   volatile u32 *word = &RING->turn[th->tid % RR_TURN_WORDS];
-  if (RING->owner == th->tid && !next_event(th)) park(th, RR_DIV_END, NULL);
   for (u32 i = spins(200); i; i--) {
     if (__atomic_load_n(&((struct rr_ring *)RR_RING)->owner, __ATOMIC_ACQUIRE) == th->tid) return;
     __builtin_ia32_pause();
@@ -92,6 +113,18 @@ void wait_turn(struct thread *th) {
     futex_wait(word, seen, 500000000);
     if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
   }
+}
+
+/* Until the next event is this thread's. Where the log ends, the last to run says so. */
+void wait_turn(struct thread *th) {
+  if (RING->owner == th->tid && !next_event(th)) park(th, RR_DIV_END, NULL);
+  if (debugging()) {
+    SYS2(RR_NR_arch_prctl, ARCH_GET_FS, &th->fs_base);
+    rr_remember(&th->resume);
+    __atomic_store_n(&th->waiting, 1, __ATOMIC_RELEASE);
+  }
+  sleep_until_turn(th);
+  th->waiting = 0;
 }
 
 NORETURN void park(struct thread *th, u32 divergence, const struct rr_event *found) {
@@ -119,12 +152,24 @@ const struct rr_region *find_region(const struct rr_event *event, u32 kind) {
   return NULL;
 }
 
+/* A shared mapping that the program may only read shows what was written to the file. */
+static int write_protected(const struct rr_region *region) {
+  u64 page = region->addr & ~(PAGE - 1), span = ((region->addr + region->len + PAGE - 1) & ~(PAGE - 1)) - page;
+  if (rr_equal((void *)region->addr, region + 1, region->len) == 1) return 1;
+  if (SYS3(RR_NR_mprotect, page, span, PROT_READ | PROT_WRITE) < 0) return 0;
+  int failed = rr_copy((void *)region->addr, region + 1, region->len);
+  SYS3(RR_NR_mprotect, page, span, PROT_READ);
+  return !failed;
+}
+
 void apply_outputs(struct thread *th, const struct rr_event *event) {
   const u8 *at = event_payload(event), *end = at + event->payload_len;
   while (at < end) {
     const struct rr_region *region = (const struct rr_region *)at;
     if (region->kind == RR_R_LENGTH) replay_length(region);
-    if (region->kind == RR_R_OUT && rr_copy((void *)region->addr, region + 1, region->len)) {
+    /* What the kernel could not write either (read-only memory that a call names as its output) is there already. */
+    if (region->kind == RR_R_OUT && rr_copy((void *)region->addr, region + 1, region->len) &&
+        !write_protected(region)) {
       struct rr_event found = *event;
       found.args[0] = region->addr;
       park(th, RR_DIV_MEMORY, &found);

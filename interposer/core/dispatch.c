@@ -4,6 +4,7 @@
  * both modes; calls of other architectures (int 0x80) are refused, not made.
  */
 #include "core.h"
+#include "debug.h"
 
 #define AUDIT_ARCH_X86_64 0xc000003eu
 
@@ -33,6 +34,8 @@ void on_sigsys(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   struct sigframe *outer = th->frame;
   int late = ip == gate_late + 2, gate = late || ip == gate_trap + 2;
   th->frame = (struct sigframe *)((u8 *)uc - 8);
+  u32 stepped = debug_enter(th, regs);
+  if (stepped) regs[R_R11] &= ~0x100ul;
   if (gate) regs[R_RIP] = regs[R_RCX] = ip = th->gate_ip;
   if (info->sys.arch != AUDIT_ARCH_X86_64) {
     if (space.recording) report(RR_REP_COMPAT, nr, 0, 0);
@@ -43,10 +46,11 @@ void on_sigsys(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
     th->time_in = now_coarse();
     record_call(th, nr, args, ip);
     if (th->pending) deliver_pending(th, RR_SIG_EXIT);
-  } else {
+  } else if (!debug_diverted(th, nr, args)) {
     replay_call_all(th, nr, args, ip);
   }
   if (!gate) patch_consider(ip);
   regs[R_RIP] = patch_resume(regs[R_RIP]);
+  debug_leave(th, regs, stepped);
   th->frame = outer;
 }

@@ -216,6 +216,32 @@ rr_vdso_call:
         leave
         ret
 
+/* int rr_remember(struct resume_point *): 0 now, 1 each time rr_revive(point) goes back there on the same stack. */
+        .globl rr_remember, rr_revive
+rr_remember:
+        movq %rbx, 0(%rdi)
+        movq %rbp, 8(%rdi)
+        movq %r12, 16(%rdi)
+        movq %r13, 24(%rdi)
+        movq %r14, 32(%rdi)
+        movq %r15, 40(%rdi)
+        leaq 8(%rsp), %rax
+        movq %rax, 48(%rdi)
+        movq (%rsp), %rax
+        movq %rax, 56(%rdi)
+        xorl %eax, %eax
+        ret
+rr_revive:
+        movq 0(%rdi), %rbx
+        movq 8(%rdi), %rbp
+        movq 16(%rdi), %r12
+        movq 24(%rdi), %r13
+        movq 32(%rdi), %r14
+        movq 40(%rdi), %r15
+        movq 48(%rdi), %rsp
+        movl $1, %eax
+        jmp *56(%rdi)
+
 /* A patched call site's stub comes here: rcx = address after the call, r11 = where to go on, rax = number, on the
  * thread's own stack for this. */
         .globl rr_fast_entry

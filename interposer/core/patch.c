@@ -257,7 +257,7 @@ static struct fast_result fast_record(struct thread *th, struct fast_frame *f) {
 static struct fast_result fast_replay(struct thread *th, struct fast_frame *f) {
   struct rr_event *event = next_event(th);
   if (!event || event->kind != RR_K_SYSCALL || event->task != th->tid || event->nr != f->nr || event->ip != f->ip ||
-      RING->stop_at == RING->event_count + 1)
+      RING->stop_at <= RING->event_count + 1)
     return (struct fast_result){0, FAST_TRAP};
   for (u32 i = 0; i < 6; i++)
     if (event->args[i] != f->args[i]) return (struct fast_result){0, FAST_TRAP};

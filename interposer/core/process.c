@@ -5,6 +5,7 @@
  * logged; a forked child gets a log of its own unless it shares writable memory with its parent.
  */
 #include "core.h"
+#include "debug.h"
 
 void clone_request(struct clone_request *to, u64 nr, const u64 *args) {
   clear_bytes(to, sizeof *to);
@@ -198,6 +199,7 @@ s64 record_clone(struct thread *th, u64 nr, u64 *args, u64 ip) {
 
 /* A thread's, or a vfork child's, first moment: on its own stack, in C. */
 NORETURN void rr_child(struct thread *th) {
+  if (th->reviving) revive(th);
   thread_become(th);
   th->real_tid = (u32)SYS0(RR_NR_gettid);
   if (space.recording) {
@@ -225,6 +227,8 @@ NORETURN void rr_child(struct thread *th) {
     consume(th);
     th->frame->uc.sigmask = real_mask(th->mask);
     replay_after(th);
+    debug_started(th);
+    debug_leave(th, th->frame->uc.mc.regs, 0);
   }
   th->frame->uc.mc.regs[R_RIP] = patch_resume(th->frame->uc.mc.regs[R_RIP]);
   rr_sigreturn_to(th->frame);
@@ -408,6 +412,7 @@ NORETURN void replay_exit(struct thread *th, u64 nr, u64 *args, u64 ip) {
   struct rr_event *event = replay_match(th, nr, args, ip);
   if (!event) {
     replay_after(th);
+    debug_leave(th, th->frame->uc.mc.regs, 0);
     rr_sigreturn_to(th->frame);
   }
   apply_outputs(th, event);

@@ -4,6 +4,7 @@
  * replay stops here and says so; nothing outside the process is touched.
  */
 #include "core.h"
+#include "debug.h"
 
 static void compare(struct thread *th, const struct rr_event *event, u64 nr, const u64 *args, u64 ip) {
   struct rr_event found = {.task = th->tid, .kind = RR_K_SYSCALL, .nr = (u16)(nr < 65536 ? nr : 65535), .ip = ip};
@@ -42,8 +43,9 @@ static void take_signal(struct thread *th, const struct rr_event *event) {
   if (event->ip != regs[R_RIP] || event->args[2] != regs[R_RSP]) park(th, RR_DIV_IP, &found);
   copy_bytes(&info, region + 1, sizeof info);
   u32 place = (u32)event->args[0];
-  consume(th);
+  advance();
   deliver(th, &info, place);
+  consumed(th);
 }
 
 static void check_checksum(struct thread *th, const struct rr_event *event) {
@@ -131,6 +133,15 @@ void replay_after(struct thread *th) {
   }
 }
 
+static void answer(u64 *regs, u64 nr, u64 ip, s64 result) {
+  if (result == RR_RESTART) {
+    regs[R_RIP] = ip - 2;
+    regs[R_RAX] = nr;
+  } else {
+    set_result(regs, result);
+  }
+}
+
 void replay_call_all(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u64 *regs = th->frame->uc.mc.regs;
   s64 result;
@@ -149,12 +160,13 @@ void replay_call_all(struct thread *th, u64 nr, u64 *args, u64 ip) {
       if (!event) goto out;
       result = event->result;
       if (nr == RR_NR_rt_sigreturn) {
-        consume(th);
+        advance();
         do_rt_sigreturn(th);
+        consumed(th);
         goto out;
       }
       if (is_memory(nr))
-        result = replay_memory(th, nr, args, event);
+        result = replay_memory(th, nr, args, event), debug_mapped();
       else if (is_virtual(nr, args) && !(event->flags & RR_EF_UNKNOWN))
         do_virtual(th, nr, args);
       else if (nr == RR_NR_prctl && args[0] == 15)
@@ -162,15 +174,12 @@ void replay_call_all(struct thread *th, u64 nr, u64 *args, u64 ip) {
       apply_outputs(th, event);
       if (event->flags & (RR_EF_ECHO_OUT | RR_EF_ECHO_ERR)) replay_output(th, event, args);
       if (result == -EINTR) th->suspended = (u32)mask_of_call(nr, args, &th->call_mask);
+      answer(regs, nr, ip, result);
       consume(th);
+      goto out;
     }
   }
-  if (result == RR_RESTART) {
-    regs[R_RIP] = ip - 2;
-    regs[R_RAX] = nr;
-  } else {
-    set_result(regs, result);
-  }
+  answer(regs, nr, ip, result);
 out:
   replay_after(th);
   th->suspended = 0;

@@ -5,6 +5,7 @@
  * delivered where they happen. Faults in the core's guarded copies become an error result.
  */
 #include "core.h"
+#include "debug.h"
 
 #define CORE_SIGNALS (BIT(SIGSYS) | BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGFPE) | BIT(SIGSTKFLT))
 #define SYNCHRONOUS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGFPE))
@@ -146,6 +147,7 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
     on_signal(sig, info, uc);
     return;
   }
+  if (sig == SIGTRAP && debug_trap(th, info, uc)) return;
   if (in_core(regs[R_RIP])) {
     u64 fix = guarded(regs[R_RIP]);
     if (!fix) fatal("a fault in the core");
@@ -154,9 +156,11 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   }
   struct sigframe *outer = th->frame;
   th->frame = (struct sigframe *)((u8 *)uc - 8);
+  u32 stepped = debug_enter(th, regs);
   if (space.recording) th->time_in = now_coarse();
-  if (emulate_instruction(th, uc, sig)) {
+  if (debug_fault(th, sig) || emulate_instruction(th, uc, sig)) {
     if (!space.recording) replay_after(th);
+    debug_leave(th, regs, stepped);
     th->frame = outer;
     return;
   }
@@ -172,6 +176,7 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   if (fatal_now) die_of_signal(th, (u32)sig);
   deliver(th, info, RR_SIG_FAULT);
   if (!space.recording) replay_after(th);
+  debug_leave(th, regs, stepped);
   th->frame = outer;
 }
 

@@ -60,6 +60,8 @@ void threads_affinity(const u64 *mask, u64 bytes) {
   }
 }
 
+u32 threads_made(void) { return blocks_made; }
+
 /* After a fork: only the calling thread's block is in use. */
 void threads_forget_others(struct thread *self) {
   allocating = 0;
