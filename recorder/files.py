@@ -7,7 +7,6 @@ that is mapped.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -215,6 +214,8 @@ class FileTable:
                 )
                 if not same:
                     return None
+                import hashlib
+
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError:
             return None

@@ -45,7 +45,8 @@ class RecordOptions:
 class RecordResult:
     """How the program ended (one of `status` and `signal`), and the trace that was made.
 
-    `complete` is False where the program went on unrecorded: `problem` says why.
+    `complete` is False where the program went on unrecorded: `problem` says why. `processes` and `events` are
+    what was recorded, `size` the bytes of the trace.
     """
 
     trace: Path
@@ -53,3 +54,6 @@ class RecordResult:
     signal: int | None
     complete: bool
     problem: str = ""
+    processes: int = 0
+    events: int = 0
+    size: int = 0

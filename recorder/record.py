@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -104,6 +103,9 @@ def _record(
         signal=-code if code < 0 else None,
         complete=not problem,
         problem=problem,
+        processes=len(writer.pids),
+        events=writer.events,
+        size=writer.bytes_written,
     )
 
 
@@ -156,7 +158,7 @@ def _fill(page: GlobalPage, options: RecordOptions, fd_base: int, patch_cpuid: b
     fields.checksum_every = options.checksum_every or 0
     fields.slice_ns = _SLICE_NS
     if options.chaos is not None:
-        fields.seed = options.chaos or random.SystemRandom().randrange(1, 1 << 63)
+        fields.seed = options.chaos or int.from_bytes(os.urandom(7), "little") + 1
     flags = 0
     if os.environ.get("RR_PY_PATCH") == "0":
         flags |= abi.GlobalFlag.NO_PATCH
@@ -200,7 +202,7 @@ def _meta(options: RecordOptions, page: GlobalPage) -> Mapping[str, Any]:
 def _processor() -> dict[str, str]:
     found: dict[str, str] = {}
     wanted = {"model name": "cpu_model", "flags": "cpu_flags"}
-    with suppress(OSError), open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         for line in file:
             name, _, value = line.partition(":")
             key = wanted.get(name.strip())

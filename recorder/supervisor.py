@@ -305,7 +305,7 @@ class Supervisor:
             )
         if message.pid == process.own_pid:
             process.untraced = True
-        else:
+        elif not self.problem:
             self._unrecord(process.domain, abi.Stop.RECORDER)
         process.channel.send(Message(abi.Msg.EXEC, -1))
 
