@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
@@ -89,8 +88,3 @@ def is_subreaper() -> bool:
 def set_subreaper(on: bool) -> None:
     """Whether orphans among our descendants become our children (instead of init's)."""
     _call(_SYS_PRCTL, _PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
-
-
-def all_signals() -> set[int]:
-    """Every signal number, for masks."""
-    return {int(number) for number in signal.valid_signals()}
