@@ -21,6 +21,19 @@ _SYSTEM_FOLDERS = (
 )
 _STANDARD_LIBRARY = re.compile(r"/lib(?:64)?/python3\.\d+/")
 _INTERPRETER = re.compile(r"/(?:lib)?python3[^/]*$")
+_C_LIBRARY = re.compile(r"libc[.-]|libpthread|ld-linux")
+_BASE = re.compile(
+    r"libc[.-]|libpthread|ld-linux|libm[.-]|libstdc\+\+|libgcc_s|libglib-|libgio-|libgobject-|libgmodule-|"
+    r"libdbus-|libX11[.-]|libxcb[.-]|libffi"
+)
+_TOOLKIT = re.compile(
+    _BASE.pattern
+    + r"|libgtk-|libgdk[-_]|libpango|libcairo|libatk|libatspi|libharfbuzz|libfontconfig|libfreetype|"
+    r"librsvg|libX[a-zA-Z]+[.-]|libxcb-|libwayland|libepoxy|libGL|libEGL|libQt[56]|libtcl|libtk|libpython|"
+    r"libsqlite3|libcurl|libssl|libcrypto|libgnutls|libsoup|libuv|libevent|swrast_dri|iris_dri|libgallium|"
+    r"_?[a-z]+\.cpython-|gi\.cpython|libgvfs|libdconf"
+)
+_NEAR = 8
 _STARTERS = ("_start", "__libc_start_main", "__libc_start_call_main", "clone", "clone3", "start_thread",
              "__clone", "__clone3")  # fmt: skip
 
@@ -57,39 +70,55 @@ def wants_lines(module: str) -> bool:
 def blamed_index(stack: Sequence[StackFrame], end: int | None = None) -> int:
     """The innermost frame of the application (before frame `end`, that of the loop), -1 when there is none.
 
-    Where everything is a library's, that is the innermost Python frame outside the standard library, else
-    the innermost native frame that is not of the C library.
+    Where everything is a library's, that is the innermost Python frame outside the frozen modules, else the
+    innermost frame of a library that is no toolkit's, else of one above GLib, Xlib and their like, else the
+    innermost outside the C library.
     """
     limit = len(stack) if end is None else end
-    for index in range(limit):
+    inner = range(limit)
+    for index in inner:
         if not is_library(stack[index]):
             return index
-    for index in range(limit):
+    for index in inner:
         frame = stack[index]
         if frame.kind == "python" and not frame.file.startswith("<frozen"):
             return index
-    for index in range(limit):
-        name = os.path.basename(stack[index].module)
-        if name and not name.startswith(("libc.so", "libc-", "libpthread", "ld-linux")):
-            return index
+    for base in (_TOOLKIT, _BASE, _C_LIBRARY):
+        for index in inner:
+            module = stack[index].module
+            if module and not base.match(os.path.basename(module)):
+                return _named(stack, index, limit)
     return 0 if limit else -1
 
 
+def _named(stack: Sequence[StackFrame], index: int, limit: int) -> int:
+    """The frame, or where it has no name the first one with a name that follows it in the same module."""
+    for further in range(index, limit):
+        if stack[further].module != stack[index].module:
+            break
+        if "+0x" not in stack[further].function:
+            return further
+    return index
+
+
+def is_complete(stack: Sequence[StackFrame]) -> bool:
+    """Whether a stack reaches to where its thread began."""
+    return any(frame.function in _STARTERS for frame in stack[-4:])
+
+
 def pattern_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, Pattern] | None:
-    """The pattern that tells most of a stack: the outermost `whole` one within the run of library frames,
-    else the innermost of any sort. With the index of its frame."""
-    first: tuple[int, Pattern] | None = None
-    outer: tuple[int, Pattern] | None = None
+    """The pattern that tells most of a stack: within the run of library frames, the outermost of the same
+    kind as the innermost one. With the index of its frame."""
+    found: tuple[int, Pattern] | None = None
     for index, frame in enumerate(stack):
         pattern = knowledge.patterns.match(frame)
-        if pattern is not None:
-            if first is None:
-                first = (index, pattern)
-            if pattern.whole and (outer is None or outer[1].kind == pattern.kind):
-                outer = (index, pattern)
+        if pattern is not None and (
+            found is None or pattern.kind == found[1].kind or (pattern.whole and not found[1].whole)
+        ):
+            found = (index, pattern)
         if not is_library(frame) and frame.kind != "inlined":
             break
-    return outer or first
+    return found
 
 
 def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, LoopRule] | Pattern | None:
@@ -99,7 +128,7 @@ def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, Loo
         pattern = knowledge.patterns.match(frame)
         if pattern is not None and pattern.kind not in ("lock", "thread"):
             return pattern
-        rule = knowledge.loops.match(frame)
+        rule = knowledge.loops.match(frame) if index < _NEAR else None
         if rule is not None:
             for further in stack[index + 1 :]:
                 outer = knowledge.patterns.match(further)

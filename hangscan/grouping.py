@@ -266,7 +266,8 @@ def blamed_path(stack: Sequence[StackFrame], end: int | None, computing: bool = 
     """
     own = [frame for frame in stack[:end] if not is_library(frame)]
     if not own:
-        return tuple((frame.function, frame.file, 0) for frame in stack[:_CHAIN])
+        start = max(blamed_index(stack, end), 0)
+        return tuple((frame.function, frame.module, 0) for frame in stack[start:end][:_CHAIN])
     path = [(frame.function, frame.file, frame.line) for frame in own[:_CHAIN]]
     if computing:
         path[0] = (*path[0][:2], 0)

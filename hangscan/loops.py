@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -28,7 +28,8 @@ class WaitGroup:
     """Waits of one thread that look alike: same call, same place, same set of descriptors.
 
     `stacks` are those that were taken; `toolkit` is set for idle waits of a loop, `pattern` for waits that
-    block; `depth` counts the frames from the outermost to the loop's own, inclusive.
+    block; `depth` counts the frames from the outermost to the loop's own, inclusive, in `stack` (of nested
+    loops that of the outermost).
     """
 
     task: int
@@ -40,6 +41,7 @@ class WaitGroup:
     toolkit: str = ""
     pattern: Pattern | None = None
     depth: int = 0
+    stack: tuple[StackFrame, ...] = ()
 
     def samples(self) -> list[int]:
         """Events whose stacks tell what this is."""
@@ -86,25 +88,28 @@ def may_loop(groups: Sequence[WaitGroup]) -> bool:
     return any(len(group.events) >= _LEAST for group in groups)
 
 
-def classify(groups: Iterable[WaitGroup], knowledge: Knowledge, resources: dict[int, Operation]) -> None:
-    """Say of each group whether it is a loop's idle wait, by its stacks, else by its heartbeat.
+def classify(groups: Sequence[WaitGroup], knowledge: Knowledge, resources: dict[int, Operation]) -> None:
+    """Say of each of a thread's groups whether it is a loop's idle wait: by stacks; where they name no
+    toolkit, by heartbeat.
 
     `resources` are the waits as operations, by event: what they wait for.
     """
+    unknown = []
     for group in groups:
         for stack in group.stacks.values():
-            if not stack:
-                continue
-            told = loop_of(stack, knowledge)
+            told = loop_of(stack, knowledge) if stack else None
             if isinstance(told, Pattern):
-                group.pattern = told
-                break
-            if told is not None:
+                if not group.idle:
+                    group.pattern = told
+            elif told is not None:
                 index, rule = told
-                group.toolkit = rule.toolkit
-                group.depth = len(stack) - index
-                break
-        else:
+                group.pattern = None
+                if not group.idle or len(stack) - index < group.depth:
+                    group.toolkit, group.depth, group.stack = rule.toolkit, len(stack) - index, stack
+        if not group.idle and group.pattern is None:
+            unknown.append(group)
+    if not any(group.idle for group in groups):
+        for group in unknown:
             _by_heartbeat(group, resources)
 
 
@@ -123,7 +128,7 @@ def _by_heartbeat(group: WaitGroup, resources: dict[int, Operation]) -> None:
         return
     group.toolkit = PLAIN
     index = next((index for index, frame in enumerate(stack) if not is_library(frame)), 0)
-    group.depth = len(stack) - index
+    group.depth, group.stack = len(stack) - index, stack
 
 
 def actions_of(log: DomainLog, task: int, waits: Sequence[int], startup: bool) -> list[Action]:
@@ -142,10 +147,17 @@ def actions_of(log: DomainLog, task: int, waits: Sequence[int], startup: bool) -
     return actions
 
 
-def in_loop(stack: Sequence[StackFrame], wait: Sequence[StackFrame], depth: int) -> bool:
-    """Whether a stack was called by the loop whose wait has the stack `wait`: it goes through the loop's
-    own frame, `depth` frames from the outermost."""
-    if not stack or not wait or not depth:
-        return True
-    own = wait[len(wait) - depth]
-    return any(frame.function == own.function and frame.sp == own.sp for frame in stack)
+def own_frames(groups: Sequence[WaitGroup]) -> set[tuple[str, int]]:
+    """The loops' own activations, as (function, stack pointer): what an action's stacks go through."""
+    found: set[tuple[str, int]] = set()
+    for group in groups:
+        if not 0 < group.depth <= len(group.stack):
+            continue
+        own = group.stack[len(group.stack) - group.depth].function
+        found |= {
+            (frame.function, frame.sp)
+            for stack in group.stacks.values()
+            for frame in stack
+            if frame.function == own
+        }
+    return found

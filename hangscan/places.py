@@ -12,7 +12,8 @@ USER_ROOTS = ("/mnt", "/media", "/run/user", "/run/media", "/net", "/misc")
 MEMORY_ROOTS = ("/proc", "/sys", "/dev")
 REMOTE_FILESYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.gvfsd-fuse",
-     "fuse.rclone", "glusterfs", "fuse.glusterfs", "lustre", "davfs", "fuse.davfs2", "autofs", "virtiofs", "beegfs"}
+     "fuse.rclone", "glusterfs", "fuse.glusterfs", "lustre", "davfs", "fuse.davfs2", "autofs",
+     "virtiofs", "beegfs"}
 )  # fmt: skip
 MEMORY_FILESYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "proc", "sysfs", "cgroup2", "hugetlbfs"})
 _OCTAL = re.compile(r"\\([0-7]{3})")

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 
 from hangscan import suppress
 from hangscan.behind import Behind, Owners
-from hangscan.blame import wants_lines
+from hangscan.blame import is_complete, wants_lines
 from hangscan.environments import Environment, load
 from hangscan.errors import ScanError
 from hangscan.grouping import Grouper
 from hangscan.knowledge import Knowledge, builtin
 from hangscan.log import DomainLog
-from hangscan.loops import WaitGroup, actions_of, classify, groups_of, in_loop, may_loop
+from hangscan.loops import WaitGroup, actions_of, classify, groups_of, may_loop, own_frames
 from hangscan.model import Action, Candidate, Loop, Operation, Report
 from hangscan.operations import Judge
 from hangscan.options import Options
@@ -34,6 +35,15 @@ from tracefile import TraceReader
 _LEAST_COMPUTE_NS = 20_000_000
 _PR_SET_NAME = 15
 _PRCTL = 157
+_HELPERS = (
+    "gmain",
+    "gdbus",
+    "dconf worker",
+    "pool-*",
+    "QDBusConnection*",
+    "QXcbEventQueue",
+    "Thread (pooled)",
+)
 
 
 @dataclass(slots=True)
@@ -171,10 +181,10 @@ class _Scan:
             if one.operations and one.operations[0].until is None
         )
         wanted = list(dict.fromkeys(wanted))
-        if left_out:
+        if left_out and len(chosen) >= self._options.most_stops:
             self._notes.append(
-                f"domain {number}: {left_out} operations of little weight got the stack of a like one "
-                f"(at most {self._options.most_stops} stops)"
+                f"domain {number}: the replay was stopped {len(chosen)} times; {left_out} more operations, "
+                "of less weight, have the stack of a like one"
             )
         samples = self._replay(number, wanted, domain)
         for one in every:
@@ -231,7 +241,7 @@ class _Scan:
             return
         waits = sorted(event for group in idle for event in group.events)
         whole = bool(self._options.threads)
-        if len(waits) < 2 and not whole:
+        if not whole and (len(waits) < 2 or is_helper(_names(domain.log).get(task, ""))):
             return
         main = max(idle, key=lambda group: len(group.events), default=None)
         loop = self._loop(domain, task, main)
@@ -279,7 +289,7 @@ class _Scan:
     def _loop(self, domain: _Domain, task: int, main: WaitGroup | None) -> Loop:
         info = self._reader.domains[domain.log.domain]
         pid = domain.walked.pids.get(task, info.pid) if domain.walked is not None else info.pid
-        stack = next((one for one in main.stacks.values() if one), ()) if main is not None else ()
+        stack = main.stack if main is not None else ()
         own = _names(domain.log).get(task, "")
         name = f"{own or info.comm} ({'main thread' if task == pid else f'thread {task}'} of {pid})"
         return Loop(
@@ -292,8 +302,16 @@ class _Scan:
             loop, walked, self._knowledge, self._environments, domain.behind, domain.stacks, self._commands
         )
         for action in loop.actions:
+            action.operations = [
+                one for one in action.operations if one.stack or one.samples or self._weighs(one)
+            ]
             grouper.add(action)
         return grouper.candidates()
+
+    def _weighs(self, one: Operation) -> bool:
+        """Whether an operation without a stack is worth a word."""
+        tails = [environment.project(one).tail_ms for environment in self._environments]
+        return max([one.observed_ms, *tails]) >= self._options.threshold_ms / 2
 
     # ---- the report ----
 
@@ -326,6 +344,11 @@ class _Scan:
         )
 
 
+def is_helper(name: str) -> bool:
+    """Whether a thread is one that a toolkit runs for itself, whose waits no user sees."""
+    return any(fnmatchcase(name, glob) for glob in _HELPERS)
+
+
 def matches_function(frame: StackFrame, wanted: Iterable[str]) -> bool:
     """Whether a frame is one of the functions: by its whole name or its last part."""
     return any(
@@ -337,21 +360,21 @@ def _assign(
     actions: Sequence[Action], operations: Sequence[Operation], idle_waits: set[int],
     idle: Sequence[WaitGroup], whole: bool,
 ) -> None:  # fmt: skip
-    """Give each action its operations; after the last wait only what the loop itself called."""
+    """Give each action its operations: what the loop itself called, as far as stacks tell."""
     starts = [action.first_event for action in actions]
+    frames = own_frames(idle)
     for one in operations:
         if one.event in idle_waits and one.until is None:
             continue
         index = int(np.searchsorted(starts, one.event, side="right")) - 1
         if index < 0 or one.event >= actions[index].last_event:
             continue
+        stack = one.stack or (one.samples[0] if one.samples else ())
         action = actions[index]
-        if action.last and not whole:
-            stack = one.stack or (one.samples[0] if one.samples else ())
-            if not stack or not any(
-                in_loop(stack, wait, group.depth) for group in idle for wait in group.stacks.values() if wait
-            ):
-                continue
+        known = is_complete(stack) or (action.last and not stack)
+        inside = any((frame.function, frame.sp) in frames for frame in stack)
+        if known and frames and not inside and not whole:
+            continue
         action.operations.append(one)
 
 
@@ -362,10 +385,9 @@ def _share_stacks(operations: Sequence[Operation]) -> None:
         if one.until is not None:
             continue
         key = (one.task, one.name, one.detail.get("ip"), str(one.resource))
-        wide = (one.task, one.name, one.detail.get("ip"), one.resource.kind)
         if one.stack and one.detail.get("exact", True):
-            known[key] = known[wide] = one
-        elif not one.stack and (like := known.get(key) or known.get(wide)) is not None:
+            known[key] = one
+        elif not one.stack and (like := known.get(key)) is not None:
             one.stack = like.stack
             one.detail["exact"] = False
 

@@ -22,6 +22,13 @@ from replayer.symbols import DEBUG_FOLDERS, Module, Opener, open_path
 from replayer.unwind import Frame, Unwinder
 
 _EVALUATION = ("_PyEval_EvalFrameDefault", "_TAIL_CALL_")
+_PLUMBING = (
+    "_PyObject_", "PyObject_", "cfunction_", "method_vectorcall", "vectorcall_", "_PyVectorcall", "slot_tp_",
+    "type_call", "PyCFunction_", "_PyEval_", "PyVectorcall_", "method_call", "property_descr_get",
+    "wrap_call", "type_new", "type_vectorcall",
+    "object_vacall", "_PyFunction_Vectorcall", "_Py_HandlePending",
+    "_PyCFunction",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class StackReader:
         self._lines: dict[str, list[Lines]] = {}
         self._places: dict[tuple[str, int], tuple[StackFrame, ...]] = {}
         self._interpreters: dict[int, Interpreter | None] = {}
-        self._unwinders: dict[int, Unwinder] = {}
+        self._unwinders: dict[int, tuple[Sequence[Mapping], Unwinder]] = {}
         self._streams: list[IO[bytes]] = []
 
     def close(self) -> None:
@@ -73,14 +80,20 @@ class StackReader:
         tid: int,
         limit: int = 256,
     ) -> tuple[StackFrame, ...]:
-        """The stack of the thread with recorded id `tid`; `pid` is any key for its address space."""
-        unwinder = Unwinder(memory, mappings, self._opener, self._unwinders.get(pid))
-        self._unwinders[pid] = unwinder
+        """The stack of the thread with recorded id `tid`; `pid` is any key for its address space.
+
+        The same `mappings` object means that nothing was mapped since: what was learnt then is used again.
+        """
+        before = self._unwinders.get(pid)
+        if before is None or before[0] is not mappings:
+            unwinder = Unwinder(memory, mappings, self._opener, before[1] if before is not None else None)
+            self._unwinders[pid] = (mappings, unwinder)
+            if self._interpreters.get(pid) is None:
+                self._interpreters[pid] = Interpreter.find(memory, mappings, self._opener)
+        else:
+            unwinder = before[1]
         native = unwinder.backtrace(registers, limit)
-        interpreter = self._interpreters.get(pid)
-        if interpreter is None:
-            interpreter = Interpreter.find(memory, mappings, self._opener)
-            self._interpreters[pid] = interpreter
+        interpreter = self._interpreters[pid]
         python = interpreter.stack(tid) if interpreter is not None else []
         path = interpreter.path if interpreter is not None else ""
         return tuple(self._merge(native, python, path, unwinder))
@@ -100,7 +113,7 @@ class StackReader:
                     merged.append(StackFrame(one.function, one.file, one.line, path, "python", frame.sp))
                     if one.entry:
                         break
-            elif not (evaluating and frame.module == path):
+            elif not (python and frame.module == path and (evaluating or name.startswith(_PLUMBING))):
                 merged.extend(self._native(frame, unwinder))
         merged.extend(StackFrame(one.function, one.file, one.line, path, "python") for one in rest)
         return merged

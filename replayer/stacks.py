@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from replayer.backtrace import StackFrame, StackReader
 from replayer.domain import LiveDomain
+from replayer.inspect import mappings_of
 from replayer.memory import Mappings, MemoryFault, ProcessMemory
 from replayer.registers import Registers
 from replayer.sampling import registers_now, ticking
@@ -53,7 +54,7 @@ class Collector:
         self._session = session
         self._reader = reader if reader is not None else StackReader()
         self._windows: list[_Window] = []
-        self._mappings: dict[int, Mappings] = {}
+        self._mappings: dict[int, tuple[str, Mappings]] = {}
         self.ended: Ended | None = None
 
     def collect(self, wanted: Iterable[Wanted]) -> Iterator[Found]:
@@ -100,11 +101,19 @@ class Collector:
 
     def _stack(self, pause: Paused) -> tuple[StackFrame, ...]:
         try:
-            return self._reader.read(
-                pause.real_pid, pause._open(), pause.mappings(), pause.registers(), pause.tid
-            )
+            pid = pause.real_pid
+            return self._reader.read(pid, pause._open(), self._mappings_of(pid), pause.registers(), pause.tid)
         except (MemoryFault, OSError):
             return ()
+
+    def _mappings_of(self, pid: int) -> Mappings:
+        """What is mapped, the same object as before where nothing has changed."""
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
+        known = self._mappings.get(pid)
+        if known is None or known[0] != text:
+            known = self._mappings[pid] = (text, mappings_of(pid, self._session.contents))
+        return known[1]
 
     def _sample(self) -> None:
         """Take the stack of every thread that is to be sampled, where it is now."""
@@ -122,10 +131,8 @@ class Collector:
         pid = task.real_pid
 
         def look(registers: Registers) -> None:
-            from replayer.inspect import mappings_of
-
             with suppress(MemoryFault, OSError), ProcessMemory(pid) as memory:
-                mappings = mappings_of(pid, self._session.contents)
+                mappings = self._mappings_of(pid)
                 window.samples.append(self._reader.read(pid, memory, mappings, registers, window.tid))
 
         registers_now(task.real_tid, look)
