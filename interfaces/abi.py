@@ -11,8 +11,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
+
+    EVENT_DTYPE: np.dtype[np.void]
 
 ABI_VERSION = 1
 
@@ -101,21 +105,20 @@ class RegionKind(IntEnum):
 
 
 EVENT_SIZE = 96
-EVENT_DTYPE = np.dtype(
-    [
-        ("task", "<u4"),
-        ("kind", "u1"),
-        ("flags", "u1"),
-        ("nr", "<u2"),
-        ("ip", "<u8"),
-        ("args", "<u8", (6,)),
-        ("result", "<i8"),
-        ("time_in", "<u8"),
-        ("time_out", "<u8"),
-        ("payload_off", "<u4"),
-        ("payload_len", "<u4"),
-    ]
-)
+EVENT_FIELDS = [
+    ("task", "<u4"),
+    ("kind", "u1"),
+    ("flags", "u1"),
+    ("nr", "<u2"),
+    ("ip", "<u8"),
+    ("args", "<u8", (6,)),
+    ("result", "<i8"),
+    ("time_in", "<u8"),
+    ("time_out", "<u8"),
+    ("payload_off", "<u4"),
+    ("payload_len", "<u4"),
+]
+"""The fields of struct rr_event, as numpy names them; EVENT_DTYPE is their dtype."""
 
 REGION_HEADER = struct.Struct("<QIBBH")
 MAPPED = struct.Struct("<II")
@@ -388,3 +391,15 @@ def iter_regions(payload: bytes | bytearray | memoryview) -> Iterator[Region]:
 def parse_regions(payload: bytes | bytearray | memoryview) -> list[Region]:
     """The regions of one event's payload, in order; ValueError where the bytes are not whole regions."""
     return list(iter_regions(payload))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """EVENT_DTYPE when it is first asked for: importing numpy takes longer than a short recording."""
+        if name != "EVENT_DTYPE":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from interfaces.arrays import numpy
+
+        globals()[name] = dtype = numpy().dtype(EVENT_FIELDS)
+        return dtype

@@ -12,14 +12,35 @@ import errno
 import os
 import signal
 import struct
-from types import TracebackType
-from typing import NamedTuple, Protocol, Self, cast
-
-from ptrace import PtraceError
-from ptrace.binding import func as _binding
+import sys
+from types import ModuleType, TracebackType
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 from interposer.errors import Gone
 
+
+def _load_binding() -> tuple[Any, Any]:
+    """python-ptrace's functions and its exception.
+
+    It would search for the C library by starting ldconfig, which takes longer than all the rest: this process
+    has the library already, and None names it.
+    """
+    search = ModuleType("ctypes.util")
+    search.__dict__["find_library"] = lambda name: None
+    kept = sys.modules.get("ctypes.util")
+    sys.modules["ctypes.util"] = search
+    try:
+        from ptrace import PtraceError
+        from ptrace.binding import func
+    finally:
+        if kept is None:
+            del sys.modules["ctypes.util"]
+        else:
+            sys.modules["ctypes.util"] = kept
+    return func, PtraceError
+
+
+_binding, _PtraceError = _load_binding()
 _PTRACE_GETSIGMASK = 0x420A
 _PTRACE_SETSIGMASK = 0x420B
 _PTRACE_SEIZE = 0x4206
@@ -109,7 +130,7 @@ def poll() -> Wait | None:
 def _request(request: int, tid: int, address: int = 0, data: int = 0) -> None:
     try:
         _binding.ptrace(request, tid, address, data)
-    except PtraceError as error:
+    except _PtraceError as error:
         if error.errno == errno.ESRCH:
             raise Gone(tid) from None
         code = error.errno or errno.EIO

@@ -8,11 +8,9 @@ other.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
-import tempfile
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -143,6 +141,8 @@ class Contents:
     def _hash(self, descriptor: int, now: os.stat_result) -> str:
         key = (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns)
         if key not in self._hashes:
+            import hashlib
+
             with os.fdopen(os.dup(descriptor), "rb") as file:
                 file.seek(0)
                 self._hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
@@ -193,6 +193,8 @@ def _anonymous(name: str, size: int) -> int:
     """A file without a place in any folder: in memory, or on the disk when large."""
     if size <= _LARGE:
         return os.memfd_create(name, os.MFD_CLOEXEC)
+    import tempfile
+
     descriptor, path = tempfile.mkstemp(prefix=name + "-")
     with suppress(OSError):
         os.unlink(path)

@@ -12,28 +12,27 @@ import threading
 from collections.abc import Iterator
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from interfaces import abi
 from interposer.shared import Ring
+from tracefile import raw
 from tracefile.chunk import Chunk
 from tracefile.errors import TraceFormatError
 
 _POLL = 0.1
-_CLONE, _VFORK, _CLONE3 = 56, 58, 435
+_CLONES = frozenset((56, 57, 58, 435))
+_CLONE_MARKS = raw.marker(number & 0xFF for number in _CLONES)
 
 
 class ChunkFilter(Protocol):
     """May change a chunk before it is fed (whose output is echoed, say)."""
 
-    def __call__(self, chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
+    def __call__(self, chunk: Chunk) -> tuple[bytes, bytes]:
         """The events and the payload to feed in the chunk's place; of the same lengths."""
 
 
-def unchanged(chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
+def unchanged(chunk: Chunk) -> tuple[bytes, bytes]:
     """The filter that changes nothing."""
-    return chunk.events, chunk.payload
+    return chunk.raw, chunk.payload
 
 
 class Feeder:
@@ -68,7 +67,7 @@ class Feeder:
         """Fill the first slot now, and go on in a thread if there is more. Raises TraceFormatError."""
         self._next = next(self._chunks, None)
         if self._next is None:
-            self._publish(None, last=True)
+            self._publish(b"", last=True)
             return
         self._advance()
         if self._next is not None:
@@ -96,7 +95,7 @@ class Feeder:
         except Exception as error:
             self.failure = error
             if self._wait_free():
-                self._publish(None, last=True)
+                self._publish(b"", last=True)
 
     def _wait_free(self) -> bool:
         """Wait until the next slot is free; False when the feeder is being closed."""
@@ -109,7 +108,7 @@ class Feeder:
     def _advance(self) -> None:
         """Publish the chunk at hand, having looked whether another one follows."""
         chunk = self._next
-        events, payload = self._checked(chunk) if chunk is not None else (None, b"")
+        events, payload = self._checked(chunk) if chunk is not None else (b"", b"")
         try:
             self._next = next(self._chunks, None)
         except TraceFormatError as error:
@@ -117,18 +116,16 @@ class Feeder:
             self.failure = error
         self._publish(events, payload, last=self._next is None)
 
-    def _checked(self, chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
+    def _checked(self, chunk: Chunk) -> tuple[bytes, bytes]:
         """A chunk's parts, once nothing in it can lead the core outside the slot."""
         events, payload = self._filter(chunk)
         problem = ""
         if chunk.first_event != self._next_event:
             problem = f"event {self._next_event} is missing, event {chunk.first_event} follows"
-        elif len(events) > abi.SLOT_EVENTS or len(payload) > abi.SLOT_PAYLOAD_MAX:
-            problem = f"a chunk of {len(events)} events and {len(payload)} bytes of payload is too large"
-        elif len(events):
-            ends = events["payload_off"].astype(np.uint64) + events["payload_len"]
-            if int(ends.max()) > len(payload):
-                problem = "an event points outside of its chunk's payload"
+        elif len(chunk) > abi.SLOT_EVENTS or len(payload) > abi.SLOT_PAYLOAD_MAX:
+            problem = f"a chunk of {len(chunk)} events and {len(payload)} bytes of payload is too large"
+        elif raw.payload_end(events) > len(payload):
+            problem = "an event points outside of its chunk's payload"
         if problem:
             raise TraceFormatError(self._path, 0, f"domain {chunk.domain}: {problem}")
         try:
@@ -138,25 +135,25 @@ class Feeder:
         self._next_event = chunk.end_event
         return events, payload
 
-    def _note_forks(self, chunk: Chunk, events: npt.NDArray[np.void], payload: bytes) -> None:
-        numbers = events["nr"]
-        cloning = ((numbers >= _CLONE) & (numbers <= _VFORK)) | (numbers == _CLONE3)
-        forks = cloning & (events["kind"] == abi.Kind.SYSCALL) & (events["result"] > 0)
-        for row in np.flatnonzero(forks):
-            start = int(events["payload_off"][row])
-            for region in abi.iter_regions(payload[start : start + int(events["payload_len"][row])]):
+    def _note_forks(self, chunk: Chunk, events: bytes, payload: bytes) -> None:
+        for row in raw.rows(events, raw.NR_AT, _CLONE_MARKS):
+            event = raw.event(events, row)
+            if event.nr not in _CLONES or event.kind != abi.Kind.SYSCALL or event.result <= 0:
+                continue
+            start = event.payload_off
+            for region in abi.iter_regions(payload[start : start + event.payload_len]):
                 if region.kind == abi.RegionKind.DOMAIN and len(region.data) == 8:
                     domain = int.from_bytes(region.data, "little")
                     if domain != chunk.domain:
-                        self.children[domain] = chunk.first_event + int(row)
+                        self.children[domain] = chunk.first_event + row
 
-    def _publish(self, events: npt.NDArray[np.void] | None, payload: bytes = b"", *, last: bool) -> None:
+    def _publish(self, events: bytes, payload: bytes = b"", *, last: bool) -> None:
         """Fill the next slot, which is free, and hand it over."""
         sequence, ring = self._sequence, self._ring
         slot = ring.slot(sequence)
-        count = len(events) if events is not None else 0
-        if events is not None:
-            ring.events(sequence, 0, count)[:] = np.ascontiguousarray(events).view(np.uint8).data
+        count = len(events) // abi.EVENT_SIZE
+        if events:
+            ring.events(sequence, 0, count)[:] = events
         if payload:
             ring.payload(sequence, 0, len(payload))[:] = payload
         slot.payload_used = len(payload)

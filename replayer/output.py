@@ -12,14 +12,14 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from interfaces.abi import REGION_HEADER, EventFlag, Kind, RegionKind
+from interfaces.abi import EVENT_SIZE, REGION_HEADER, Event, EventFlag, Kind, RegionKind
 from interposer.shared import GlobalPage
+from tracefile import raw
 from tracefile.chunk import Chunk
 
 _ECHO = int(EventFlag.ECHO_OUT | EventFlag.ECHO_ERR)
+_ECHO_MARKS = raw.marker(flags for flags in range(256) if flags & _ECHO)
+_START_MARKS = raw.marker([Kind.TASK_START])
 _SEQUENCE = struct.Struct("<Q")
 
 
@@ -89,31 +89,33 @@ class ProcessFilter:
         self._others_shown = others_shown
         self._tasks: dict[int, bool] = {}
 
-    def __call__(self, chunk: Chunk) -> tuple[npt.NDArray[np.void], bytes]:
+    def __call__(self, chunk: Chunk) -> tuple[bytes, bytes]:
         """The events and payload to feed in the chunk's place."""
-        events, payload = chunk.events, chunk.payload
-        for row in np.flatnonzero(events["kind"] == Kind.TASK_START):
-            self._tasks[int(events["task"][row])] = int(events["args"][row][1]) == self._pid
-        echoed = np.flatnonzero(events["flags"] & _ECHO)
-        if not len(echoed):
+        events, payload = chunk.raw, chunk.payload
+        for row in raw.rows(events, raw.KIND_AT, _START_MARKS):
+            start = raw.event(events, row)
+            self._tasks[start.task] = start.args[1] == self._pid
+        echoed = list(raw.rows(events, raw.FLAGS_AT, _ECHO_MARKS))
+        if not echoed:
             return events, payload
-        events = events.copy()
+        silenced = bytearray(events)
         changed = bytearray(payload)
         for row in echoed:
-            if self._numbering is not None and self._shown(int(events["task"][row])):
-                _renumber(changed, events[row], self._numbering)
+            event = raw.event(events, row)
+            if self._numbering is not None and self._shown(event.task):
+                _renumber(changed, event, self._numbering)
             else:
-                events["flags"][row] &= 0xFF & ~_ECHO
-        return events, bytes(changed)
+                silenced[row * EVENT_SIZE + raw.FLAGS_AT] &= 0xFF & ~_ECHO
+        return bytes(silenced), bytes(changed)
 
     def _shown(self, task: int) -> bool:
         return self._pid is None or self._tasks.get(task, self._others_shown)
 
 
-def _renumber(payload: bytearray, event: np.void, numbering: Numbering) -> None:
+def _renumber(payload: bytearray, event: Event, numbering: Numbering) -> None:
     """Put the next number into the event's SEQ region."""
-    at = int(event["payload_off"])
-    end = min(at + int(event["payload_len"]), len(payload))
+    at = event.payload_off
+    end = min(at + event.payload_len, len(payload))
     while at + REGION_HEADER.size <= end:
         _address, length, kind, _arg, _full = REGION_HEADER.unpack_from(payload, at)
         at += REGION_HEADER.size

@@ -6,8 +6,6 @@ Only the module of the verb that is used is imported, so `record` starts quickly
 from __future__ import annotations
 
 import importlib
-import shutil
-from difflib import get_close_matches
 
 import click
 
@@ -27,6 +25,8 @@ VERBS = {
     "core": "Write a core file of a recorded process at an event.",
     "scan": "Find what blocks an event loop: the hangs that were, and those that would be elsewhere.",
     "patterns": "Show, merge and export the patterns of blocking calls that scans have learnt.",
+    "tui": "Browse a trace in the terminal.",
+    "diff": "Compare two traces: the first event that differs in what matters.",
     "pack": "Store all files the recording needs in the trace, to replay it elsewhere.",
     "doctor": "Check whether this machine can record: found, needed, fix.",
     "completion": "Print the completion script for a shell.",
@@ -70,6 +70,9 @@ class Verbs(click.Group):
         if name in VERBS or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         message = f"no command {name!r}"
+        import shutil
+        from difflib import get_close_matches
+
         if close := get_close_matches(name, VERBS, n=1):
             message += f"; did you mean {close[0]}?"
         elif shutil.which(name):

@@ -4,22 +4,26 @@
 format is described byte by byte in docs/trace-format.md.
 """
 
-from tracefile.blobs import blob_digest, new_digest
-from tracefile.chunk import Chunk, EventView
-from tracefile.domains import DomainInfo, DomainStop
-from tracefile.errors import (
-    FileChangedError,
-    TraceError,
-    TraceExistsError,
-    TraceFormatError,
-    TraceMissingError,
-    TraceWriteError,
-)
-from tracefile.pack import pack_trace
-from tracefile.paths import newest_trace, next_trace_path
-from tracefile.reader import TraceReader
-from tracefile.records import BootImage, BootMapping, DomainEnd, DomainStart, FileEntry, Report
-from tracefile.writer import TraceWriter
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracefile.chunk import Chunk, EventView
+    from tracefile.digest import blob_digest, new_digest
+    from tracefile.domains import DomainInfo, DomainStop
+    from tracefile.errors import (
+        FileChangedError,
+        TraceError,
+        TraceExistsError,
+        TraceFormatError,
+        TraceMissingError,
+        TraceWriteError,
+    )
+    from tracefile.pack import pack_trace
+    from tracefile.paths import newest_trace, next_trace_path
+    from tracefile.reader import TraceReader
+    from tracefile.records import BootImage, BootMapping, DomainEnd, DomainStart, FileEntry, Report
+    from tracefile.writer import TraceWriter
 
 __all__ = [
     "BootImage",
@@ -46,3 +50,39 @@ __all__ = [
     "next_trace_path",
     "pack_trace",
 ]
+
+_HOMES = {
+    "BootImage": "records",
+    "BootMapping": "records",
+    "Chunk": "chunk",
+    "DomainEnd": "records",
+    "DomainInfo": "domains",
+    "DomainStart": "records",
+    "DomainStop": "domains",
+    "EventView": "chunk",
+    "FileChangedError": "errors",
+    "FileEntry": "records",
+    "Report": "records",
+    "TraceError": "errors",
+    "TraceExistsError": "errors",
+    "TraceFormatError": "errors",
+    "TraceMissingError": "errors",
+    "TraceReader": "reader",
+    "TraceWriteError": "errors",
+    "TraceWriter": "writer",
+    "blob_digest": "digest",
+    "new_digest": "digest",
+    "newest_trace": "paths",
+    "next_trace_path": "paths",
+    "pack_trace": "pack",
+}
+"""Which module has which name: only what is asked for is imported, since recording needs no reader."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        return value

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections.abc import Iterator
 
+from tracefile.digest import DIGEST_BYTES, new_digest
 from tracefile.errors import TraceFormatError
 from tracefile.layout import ChunkFlag, ChunkType
 from tracefile.source import Source
-
-DIGEST_BYTES = 32
-
-
-def blob_digest(data: bytes) -> str:
-    """The digest under which content is stored: BLAKE2b, 256 bits, hexadecimal."""
-    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
-
-
-def new_digest() -> hashlib.blake2b:
-    """A hash object for content that comes piece by piece; its `hexdigest()` is a blob digest."""
-    return hashlib.blake2b(digest_size=DIGEST_BYTES)
 
 
 class BlobTable:
@@ -33,9 +21,9 @@ class BlobTable:
         self._open: dict[str, array[int]] = {}
         self._whole: dict[str, array[int]] = {}
 
-    def add(self, offsets: bytes) -> None:
-        """Note BLOB chunks: their offsets in the file as packed unsigned 64-bit integers."""
-        self._offsets.frombytes(offsets)
+    def add(self, offsets: array[int]) -> None:
+        """Note BLOB chunks: their offsets in the file."""
+        self._offsets.extend(offsets)
 
     def digests(self) -> list[str]:
         """Digests of all blobs whose last piece is there."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+from interfaces import abi
+from interfaces.abi import EVENT_SIZE, Region, parse_regions
+from interfaces.arrays import numpy
 
-from interfaces.abi import EVENT_DTYPE, Region, parse_regions
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-EventArray = npt.NDArray[np.void]
-
+EventArray: TypeAlias = "npt.NDArray[np.void]"
 
 _EVENT = struct.Struct("<IBBHQ6QqQQII")
 
@@ -43,29 +46,45 @@ class EventView:
 class Chunk:
     """Consecutive events of one domain.
 
-    `events` is a read-only array of EVENT_DTYPE. The payload is read from the file when it is first asked
-    for, so that going through headers alone stays fast. `fail` makes the TraceFormatError for events that
-    point outside it.
+    `events` is a read-only array of EVENT_DTYPE, made when it is first asked for; `raw` are its bytes. The
+    payload is read from the file when it is first asked for, so that going through headers alone stays fast.
+    `fail` makes the TraceFormatError for events that point outside it.
     """
 
-    __slots__ = ("_fail", "_payload", "domain", "events", "first_event")
+    __slots__ = ("_events", "_fail", "_payload", "_raw", "domain", "first_event")
 
     def __init__(
         self,
         domain: int,
         first_event: int,
-        events: EventArray,
+        events: EventArray | bytes,
         payload: Callable[[], bytes],
         fail: Callable[[str], Exception],
     ) -> None:
         self.domain = domain
         self.first_event = first_event
-        self.events = events
+        self._raw = events if isinstance(events, bytes) else None
+        self._events = None if isinstance(events, bytes) else events
         self._payload = payload
         self._fail = fail
 
     def __len__(self) -> int:
-        return len(self.events)
+        return len(self._raw) // EVENT_SIZE if self._raw is not None else len(self.events)
+
+    @property
+    def events(self) -> EventArray:
+        """The events as an array."""
+        if self._events is None:
+            assert self._raw is not None
+            self._events = events_from(self._raw)
+        return self._events
+
+    @property
+    def raw(self) -> bytes:
+        """The events as the bytes of struct rr_event."""
+        if self._raw is None:
+            self._raw = self.events.tobytes()
+        return self._raw
 
     def __repr__(self) -> str:
         return f"<Chunk domain {self.domain}, events {self.first_event}..{self.end_event - 1}>"
@@ -73,7 +92,7 @@ class Chunk:
     @property
     def end_event(self) -> int:
         """The number of the event that follows this chunk's last one."""
-        return self.first_event + len(self.events)
+        return self.first_event + len(self)
 
     @property
     def payload(self) -> bytes:
@@ -84,9 +103,10 @@ class Chunk:
     def starting_at(self, number: int) -> Chunk:
         """The same chunk without the events before `number`; the payload stays whole."""
         skip = number - self.first_event
-        return (
-            self if skip <= 0 else Chunk(self.domain, number, self.events[skip:], self._payload, self._fail)
-        )
+        if skip <= 0:
+            return self
+        rest = self._raw[skip * EVENT_SIZE :] if self._raw is not None else self.events[skip:]
+        return Chunk(self.domain, number, rest, self._payload, self._fail)
 
     def event_payload(self, i: int) -> bytes:
         """The payload of the chunk's event `i`, counted from 0 within the chunk."""
@@ -107,7 +127,9 @@ class Chunk:
     def views(self, start: int = 0, stop: int | None = None) -> Iterator[EventView]:
         """The chunk's events [start, stop) as plain objects, counted from 0 within the chunk."""
         number = self.first_event + start
-        for fields in _EVENT.iter_unpack(self.events[start:stop].tobytes()):
+        raw = self.raw
+        end = len(raw) if stop is None else stop * EVENT_SIZE
+        for fields in _EVENT.iter_unpack(raw[start * EVENT_SIZE : end]):
             task, kind, flags, nr, ip = fields[:5]
             result, begin, end, offset, size = fields[11:]
             payload = self._cut(number, offset, size) if size else b""
@@ -131,4 +153,5 @@ class Chunk:
 
 def events_from(raw: bytes) -> EventArray:
     """A read-only array over whole events."""
-    return np.frombuffer(raw, EVENT_DTYPE)
+    array: EventArray = numpy().frombuffer(raw, abi.EVENT_DTYPE)
+    return array

@@ -11,8 +11,12 @@ import struct
 import zlib
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
+
+    ROW_DTYPE: np.dtype[np.void]
 
 FORMAT_VERSION = 1
 FILE_MAGIC = b"\x89rr-py trace\r\n\x1a\n"
@@ -88,11 +92,44 @@ HEADER_FIELDS = [
     ("reserved", "<u2"),
     ("crc", "<u4"),
 ]
-ROW_DTYPE = np.dtype([*HEADER_FIELDS, ("offset", "<u8")])
-"""One row of the index: a chunk header as it stands in the file, then its offset in the file."""
+ROW = struct.Struct(CHUNK_HEADER.format + "Q")
+"""One row of the index: a chunk header as it stands in the file, then its offset in the file. ROW_DTYPE is
+the same for numpy."""
+
+
+class Row(NamedTuple):
+    """A decoded row of the index, its fields as in ROW; `items` is the header's count."""
+
+    magic: bytes
+    type: int
+    version: int
+    flags: int
+    sequence: int
+    domain: int
+    items: int
+    first: int
+    time_first: int
+    time_last: int
+    raw_a: int
+    stored_a: int
+    raw_b: int
+    stored_b: int
+    crc_a: int
+    crc_b: int
+    codec_a: int
+    codec_b: int
+    reserved: int
+    crc: int
+    offset: int
+
+    @property
+    def end(self) -> int:
+        """Where the chunk ends in the file."""
+        return self.offset + HEADER_SIZE + self.stored_a + self.stored_b
+
 
 assert HEADER_SIZE == 80
-assert ROW_DTYPE.itemsize == HEADER_SIZE + 8
+assert ROW.size == HEADER_SIZE + 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +288,15 @@ def unpack_trailer(data: bytes) -> tuple[int, int, int] | None:
     if magic != TRAILER_MAGIC or zlib.crc32(data[:-4]) != crc:
         return None
     return offset, size, chunks
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """ROW_DTYPE when it is first asked for, which no recording or replay does."""
+        if name != "ROW_DTYPE":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from interfaces.arrays import numpy
+
+        globals()[name] = dtype = numpy().dtype([*HEADER_FIELDS, ("offset", "<u8")])
+        return dtype

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tracefile.blobs import new_digest
+from tracefile.digest import new_digest
 from tracefile.errors import FileChangedError
 from tracefile.layout import BLOB_PIECE, ChunkType
 from tracefile.reader import TraceReader

@@ -13,14 +13,12 @@ import bisect
 import fcntl
 import os
 import threading
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
-
-import numpy as np
-import numpy.typing as npt
 
 from tracefile.blobs import BlobTable
 from tracefile.chunk import Chunk, EventView, events_from
@@ -28,8 +26,7 @@ from tracefile.codec import decompress
 from tracefile.domains import DomainInfo, DomainStop
 from tracefile.errors import TraceFormatError
 from tracefile.fields import FieldError, Fields, Json, load_json
-from tracefile.layout import FILE_HEADER, ChunkHeader, ChunkType
-from tracefile.merge import merged_runs
+from tracefile.layout import FILE_HEADER, ChunkHeader, ChunkType, Row
 from tracefile.records import DomainEnd, DomainStart, FileEntry, Report
 from tracefile.source import Source, Walk, read_index, walk_headers
 
@@ -38,13 +35,19 @@ __all__ = ["METADATA_MAX", "DomainInfo", "Totals", "TraceReader"]
 METADATA_MAX = 256 << 20
 """Raw bytes of metadata (domains, files, reports) that a reader takes in; more is treated as damage."""
 _CACHED_CHUNKS = 4
-_METADATA = (
-    ChunkType.META,
-    ChunkType.DOMAIN_START,
-    ChunkType.DOMAIN_END,
-    ChunkType.FILE,
-    ChunkType.REPORT,
-    ChunkType.FINAL,
+_EVENTS, _BLOB = int(ChunkType.EVENTS), int(ChunkType.BLOB)
+_METADATA = frozenset(
+    map(
+        int,
+        (
+            ChunkType.META,
+            ChunkType.DOMAIN_START,
+            ChunkType.DOMAIN_END,
+            ChunkType.FILE,
+            ChunkType.REPORT,
+            ChunkType.FINAL,
+        ),
+    )
 )
 
 
@@ -218,11 +221,13 @@ class TraceReader:
 
     def merged_runs(self) -> Iterator[tuple[Chunk, int, int]]:
         """Runs of events of all domains in the order of time: see `tracefile.merge.merged_runs`."""
+        from tracefile.merge import merged_runs
+
         return merged_runs(self)
 
     def merged(self) -> Iterator[EventView]:
         """The events of all domains in the order in which they ended."""
-        for chunk, start, stop in merged_runs(self):
+        for chunk, start, stop in self.merged_runs():
             yield from chunk.views(start, stop)
 
     def has_blob(self, digest: str) -> bool:
@@ -272,8 +277,8 @@ class TraceReader:
             payload = self._source.section_b(offset, header)
             if header.type == ChunkType.EVENTS:
                 events = events_from(raw)
-                ends = events["payload_off"].astype(np.uint64) + events["payload_len"]
-                if np.any((ends > len(payload)) & (events["payload_len"] > 0)):
+                ends = events["payload_off"].astype("u8") + events["payload_len"]
+                if ((ends > len(payload)) & (events["payload_len"] > 0)).any():
                     self._source.fail(offset, "an event points outside of its chunk's payload")
             offset += header.size
         for info in self.domains.values():
@@ -314,7 +319,7 @@ class TraceReader:
                 payload.append(source.section_b(offset, header))
             return payload[0]
 
-        events = events_from(source.section_a(offset, header))
+        events = source.section_a(offset, header)
         return Chunk(
             info.domain, first, events, load_payload, lambda what: TraceFormatError(self.path, offset, what)
         )
@@ -326,30 +331,38 @@ class TraceReader:
 
     def _absorb(self, walk: Walk) -> None:
         """Take in chunks behind those that are known already."""
-        rows = walk.rows
-        for kind in np.unique(rows["type"]):
-            of_kind = rows[rows["type"] == kind]
-            total = self.totals.setdefault(int(kind), Totals())
-            total.chunks += len(of_kind)
-            total.raw += int(of_kind["raw_a"].sum(dtype=np.uint64) + of_kind["raw_b"].sum(dtype=np.uint64))
-            total.stored += int(
-                of_kind["stored_a"].sum(dtype=np.uint64) + of_kind["stored_b"].sum(dtype=np.uint64)
-            )
-        for row in rows[np.isin(rows["type"], _METADATA)]:
-            offset = int(row["offset"])
-            try:
-                self._take(offset)
-            except FieldError as error:
-                self._note(TraceFormatError(self.path, offset, str(error)))
-            except TraceFormatError as error:
-                self._note(error)
-        self._take_events(rows[rows["type"] == ChunkType.EVENTS])
-        self._blobs.add(rows["offset"][rows["type"] == ChunkType.BLOB].astype("<u8").tobytes())
+        events: list[Row] = []
+        blobs = array("Q")
+        totals = self.totals
+        for row in walk:
+            kind = row.type
+            total = totals.get(kind)
+            if total is None:
+                total = totals[kind] = Totals()
+            total.chunks += 1
+            total.raw += row.raw_a + row.raw_b
+            total.stored += row.stored_a + row.stored_b
+            if kind == _EVENTS:
+                events.append(row)
+            elif kind == _BLOB:
+                blobs.append(row.offset)
+            elif kind in _METADATA:
+                self._take_or_note(row.offset)
+        self._take_events(events)
+        self._blobs.add(blobs)
         self._end = walk.end
         self._sequence = walk.sequence
         self.truncated = walk.truncated
         self.from_index = walk.from_index
         self._note(walk.damage)
+
+    def _take_or_note(self, offset: int) -> None:
+        try:
+            self._take(offset)
+        except FieldError as error:
+            self._note(TraceFormatError(self.path, offset, str(error)))
+        except TraceFormatError as error:
+            self._note(error)
 
     def _take(self, offset: int) -> None:
         """Take in one chunk of metadata."""
@@ -390,32 +403,22 @@ class TraceReader:
         except FieldError as error:
             source.fail(offset, str(error))
 
-    def _take_events(self, rows: npt.NDArray[np.void]) -> None:
-        """Sort chunks of events by domain, up to the first that does not continue its domain."""
-        rows = rows[np.argsort(rows["domain"], kind="stable")]
-        edges = np.flatnonzero(np.diff(rows["domain"])) + 1
-        for group in np.split(rows, edges) if len(rows) else []:
-            number = int(group["domain"][0])
+    def _take_events(self, rows: list[Row]) -> None:
+        """Sort chunks of events by domain, each up to the first that does not continue its domain."""
+        for row in rows:
+            number = row.domain
             info = self.domains.get(number)
             if info is None:
-                offset = int(group["offset"][0])
                 self._note(
-                    TraceFormatError(self.path, offset, f"events of domain {number}, which has not begun")
+                    TraceFormatError(self.path, row.offset, f"events of domain {number}, which has not begun")
                 )
+            elif info.cut is not None:
                 continue
-            if info.cut is not None:
-                continue
-            firsts = group["first"]
-            ends = firsts + group["count"]
-            expected = np.concatenate([np.array([info.event_count], np.uint64), ends[:-1]])
-            wrong = np.flatnonzero(firsts != expected)
-            usable = int(wrong[0]) if len(wrong) else len(group)
-            if len(wrong):
-                found, wanted = int(firsts[usable]), int(expected[usable])
-                what = f"event {found} of domain {number} where event {wanted} should be"
-                info.cut = TraceFormatError(self.path, int(group["offset"][usable]), what)
+            elif row.first != info.event_count:
+                what = f"event {row.first} of domain {number} where event {info.event_count} should be"
+                info.cut = TraceFormatError(self.path, row.offset, what)
                 self._note(info.cut)
-            if usable:
-                info.offsets.frombytes(group["offset"][:usable].astype("<u8").tobytes())
-                info.firsts.frombytes(firsts[:usable].astype("<u8").tobytes())
-                info.event_count = int(ends[usable - 1])
+            else:
+                info.offsets.append(row.offset)
+                info.firsts.append(row.first)
+                info.event_count += row.items

@@ -8,11 +8,9 @@ from __future__ import annotations
 import os
 import stat
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
-
-import numpy as np
-import numpy.typing as npt
 
 from tracefile.codec import CodecError, decompress
 from tracefile.errors import TraceFormatError, TraceMissingError
@@ -24,16 +22,18 @@ from tracefile.layout import (
     FORMAT_VERSION,
     HEADER_SIZE,
     INDEX_ROWS_PER_CHUNK,
-    ROW_DTYPE,
+    ROW,
     TRAILER,
     TRAILER_MAGIC,
     ChunkHeader,
     ChunkType,
+    Row,
     unpack_header,
     unpack_trailer,
 )
 
 _ZERO_TAIL_MAX = 64 << 20
+_EVENTS = int(ChunkType.EVENTS)
 _NOT_A_TRACE = "Name a file that `rr-py record` wrote."
 
 
@@ -158,18 +158,21 @@ class Source:
 class Walk:
     """Result of looking at chunk headers from some place on.
 
-    `rows` are the usable chunks, INDEX excluded; `end` is where the last of them ends; `truncated` bytes
-    behind it are an unfinished chunk; `finished`: a FINAL chunk is among them; `damage`: why the walk stopped
-    early.
+    `rows` are the usable chunks, INDEX excluded, packed as in the index and decoded by iterating; `end` is
+    where the last of them ends; `truncated` bytes behind it are an unfinished chunk; `finished`: a FINAL
+    chunk is among them; `damage`: why the walk stopped early.
     """
 
-    rows: npt.NDArray[np.void]
+    rows: bytes
     end: int
     sequence: int
     truncated: int = 0
     finished: bool = False
     damage: TraceFormatError | None = None
     from_index: bool = False
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(Row._make, ROW.iter_unpack(self.rows))
 
 
 def walk_headers(source: Source, offset: int, sequence: int) -> Walk:
@@ -180,7 +183,7 @@ def walk_headers(source: Source, offset: int, sequence: int) -> Walk:
     """
     size = source.size()
     rows = bytearray()
-    walk = Walk(np.empty(0, ROW_DTYPE), offset, sequence)
+    walk = Walk(b"", offset, sequence)
     while offset < size:
         data = source.read(offset, HEADER_SIZE)
         if walk.finished and not data.startswith(CHUNK_MAGIC[: len(data)]):
@@ -207,7 +210,7 @@ def walk_headers(source: Source, offset: int, sequence: int) -> Walk:
             walk.finished = header.type == ChunkType.FINAL
         sequence += 1
         offset += header.size
-    walk.rows = np.frombuffer(bytes(rows), ROW_DTYPE)
+    walk.rows = bytes(rows)
     if not walk.finished and walk.damage is None:
         _drop_torn_tail(source, walk, size)
     return walk
@@ -237,13 +240,13 @@ def _after_index(source: Source, offset: int, data: bytes, left: int) -> tuple[i
 
 
 def _drop_torn_tail(source: Source, walk: Walk, size: int) -> None:
-    while len(walk.rows):
-        row = walk.rows[-1]
-        offset = int(row["offset"])
-        header = unpack_header(row.tobytes()[:HEADER_SIZE])
+    while walk.rows:
+        row = walk.rows[-ROW.size :]
+        offset = Row._make(ROW.unpack(row)).offset
+        header = unpack_header(row[:HEADER_SIZE])
         if isinstance(header, str) or source.body_is_whole(offset, header):
             return
-        walk.rows = walk.rows[:-1]
+        walk.rows = walk.rows[: -ROW.size]
         walk.end = offset
         walk.sequence -= 1
         walk.truncated = size - offset
@@ -283,14 +286,14 @@ def read_index(source: Source) -> Walk | TraceFormatError | None:
         _check_rows(source, rows, index_offset)
     except TraceFormatError as error:
         return error
-    return Walk(rows, index_offset, len(rows), finished=True, from_index=True)
+    return Walk(rows, index_offset, len(rows) // ROW.size, finished=True, from_index=True)
 
 
-def _read_rows(source: Source, offset: int, end: int, chunks: int) -> npt.NDArray[np.void]:
+def _read_rows(source: Source, offset: int, end: int, chunks: int) -> bytes:
     parts = []
     for number in range(chunks):
         header = source.header(offset)
-        rows, rest = divmod(header.raw_a, ROW_DTYPE.itemsize)
+        rows, rest = divmod(header.raw_a, ROW.size)
         if header.type != ChunkType.INDEX or header.count != number or header.raw_b:
             source.fail(offset, f"part {number} of the index should be here")
         if rest or rows > INDEX_ROWS_PER_CHUNK:
@@ -299,21 +302,22 @@ def _read_rows(source: Source, offset: int, end: int, chunks: int) -> npt.NDArra
         offset += header.size
     if offset != end:
         source.fail(offset, f"the index ends at {offset}, the trailer begins at {end}")
-    return np.frombuffer(b"".join(parts), ROW_DTYPE)
+    return b"".join(parts)
 
 
-def _check_rows(source: Source, rows: npt.NDArray[np.void], index_offset: int) -> None:
-    if not len(rows) or rows["type"][-1] != ChunkType.FINAL:
+def _check_rows(source: Source, rows: bytes, index_offset: int) -> None:
+    end = FILE_HEADER.size
+    kind = 0
+    for number, row in enumerate(map(Row._make, ROW.iter_unpack(rows))):
+        kind = row.type
+        if row.sequence != number:
+            source.fail(index_offset, "the index does not count its chunks one by one")
+        if row.offset != end:
+            source.fail(index_offset, "the index has gaps or overlaps")
+        if kind == _EVENTS and (row.items == 0 or row.raw_a != row.items * EVENT_SIZE):
+            source.fail(index_offset, "the index has event chunks of impossible size")
+        end = row.end
+    if kind != ChunkType.FINAL:
         source.fail(index_offset, "the index does not end with a final record")
-    if not np.array_equal(rows["sequence"], np.arange(len(rows), dtype=np.uint64)):
-        source.fail(index_offset, "the index does not count its chunks one by one")
-    sizes = rows["stored_a"].astype(np.uint64) + rows["stored_b"] + HEADER_SIZE
-    ends = FILE_HEADER.size + np.cumsum(sizes, dtype=np.uint64)
-    starts = np.concatenate([np.array([FILE_HEADER.size], np.uint64), ends[:-1]])
-    if not np.array_equal(rows["offset"], starts) or int(ends[-1]) != index_offset:
+    if end != index_offset:
         source.fail(index_offset, "the index has gaps or overlaps")
-    events = rows[rows["type"] == ChunkType.EVENTS]
-    if np.any(events["count"] == 0) or np.any(
-        events["raw_a"] != events["count"].astype(np.uint64) * EVENT_SIZE
-    ):
-        source.fail(index_offset, "the index has event chunks of impossible size")

@@ -28,7 +28,7 @@ from tracefile.layout import (
     BLOB_PIECE,
     EVENT_SIZE,
     INDEX_ROWS_PER_CHUNK,
-    ROW_DTYPE,
+    ROW,
     SECTION_MAX,
     TRAILER,
     ChunkFlag,
@@ -76,7 +76,8 @@ class TraceWriter:
 
     While it lives it holds an advisory lock on the file, by which readers tell a trace that is still being
     written from one whose recorder was killed. Used as a context manager it closes the trace; without a final
-    record when an exception passes through.
+    record when an exception passes through. `events` counts those that were added; `pids` are the processes
+    of the domains that were.
     """
 
     def __init__(self, path: Path, descriptor: int, level: int) -> None:
@@ -85,6 +86,8 @@ class TraceWriter:
         self._end = 0
         self._sequence = 0
         self._rows = bytearray()
+        self.events = 0
+        self.pids: set[int] = set()
         self._domains: set[int] = set()
         self._blobs: set[str] = set()
         self._lock = threading.Condition()
@@ -176,6 +179,7 @@ class TraceWriter:
         if domain not in self._domains:
             raise ValueError(f"events of domain {domain}, which was not added")
         if count:
+            self.events += count
             self._put(_Job(ChunkType.EVENTS, raw, bytes(payload), domain, count, first_event))
 
     def add_domain(self, start: DomainStart) -> None:
@@ -187,6 +191,7 @@ class TraceWriter:
         DomainStart.decode(section_a, section_b)
         self._put(_Job(ChunkType.DOMAIN_START, section_a, section_b, start.domain))
         self._domains.add(start.domain)
+        self.pids.add(start.pid)
 
     def end_domain(self, end: DomainEnd) -> None:
         """Say how a process of a domain ended. A domain of several processes has several of these."""
@@ -430,7 +435,7 @@ class TraceWriter:
 
     def _write_index(self) -> None:
         start = self._end
-        step = INDEX_ROWS_PER_CHUNK * ROW_DTYPE.itemsize
+        step = INDEX_ROWS_PER_CHUNK * ROW.size
         rows = bytes(self._rows)
         pieces = [rows[i : i + step] for i in range(0, len(rows), step)]
         for number, piece in enumerate(pieces):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -184,6 +183,8 @@ def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
     The runs are recorded in a passing folder beside the wanted trace, whose name is taken only by the run
     that failed.
     """
+    import tempfile
+
     from recorder import record
     from tracefile import TraceExistsError, TraceWriteError, next_trace_path
 
@@ -230,16 +231,12 @@ def summary(result: RecordResult) -> str:
     import shlex
 
     from rr_py.text import count, size
-    from tracefile import TraceReader
 
-    with TraceReader.open(result.trace) as reader:
-        processes = len({domain.pid for domain in reader.domains.values()})
-        events = reader.total_events
-    what = f"recorded {count(processes, 'process', 'processes')}, {count(events, 'event')}"
+    what = f"recorded {count(result.processes, 'process', 'processes')}, {count(result.events, 'event')}"
     if not result.complete:
         what += " (not to the end)"
     path = short_path(result.trace)
-    where = f"{path} ({size(result.trace.stat().st_size)})"
+    where = f"{path} ({size(result.size)})"
     return f"{what} to {where}; replay with: rr-py replay {shlex.quote(str(path))}"
 
 

@@ -176,7 +176,8 @@ def test_output_of_one_process_is_numbered_without_gaps(
     """GIVEN output of two processes in one log WHEN one is wanted THEN only its events echo, numbered from
     0."""
     chunk = output_chunk()
-    events, payload = filtering(chunk)
+    raw, payload = filtering(chunk)
+    events = events_from(raw)
     found: list[int | None] = []
     for event in events[1:]:
         start = int(event["payload_off"])
