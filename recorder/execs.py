@@ -161,11 +161,11 @@ class Execs:
             self._report(process.domain.number, pid, f"process {pid} goes on unrecorded in {exe}: {why}")
             return
         self._append_execed(pending, number, pending.new_domain)
+        self._started(pid, pending.new_domain)
         try:
-            self._add_domain(new.start)
-            self._started(pid, pending.new_domain)
-        finally:
             ptrace.detach(pid)
+        finally:
+            self._add_domain(new.start)
         privilege = images.lost_privilege(new)
         if privilege:
             self._report(pending.new_domain, pid, privilege)
