@@ -23,6 +23,7 @@ from interposer.channel import Channel, Message, Received
 from interposer.shared import GlobalPage
 from replayer import bootplan, watchdog
 from replayer.contents import Contents
+from replayer.debugring import debug_area
 from replayer.domain import NEVER, LiveDomain, Task
 from replayer.errors import CoreError, NothingToReplayError
 from replayer.feeder import ChunkFilter, unchanged
@@ -32,6 +33,8 @@ from replayer.scope import Scope
 from tracefile import TraceError, TraceReader
 
 _TICK = 0.1
+_COPY = 2
+_EVERY_TURN = 1 << 62
 _TURN_TICK = 0.005
 _IDLE_TURN = 1.0
 _MAP_SHARED = 1
@@ -59,11 +62,20 @@ class Supervisor:
         verify: bool,
         timeout: float,
         core: Path | None = None,
+        contents: Contents | None = None,
+        debugging: bool = False,
     ) -> None:
-        """`echo`: descriptors for the program's output and errors, None: none. `timeout` in seconds."""
+        """`echo`: descriptors for the program's output and errors, None: none. `timeout` in seconds.
+
+        `contents` lends the files of another replay of the same trace. `debugging`: processes can be
+        stopped anywhere and copied (see `copying`), and their output does not wait for its turn.
+        """
         self.reader = reader
         self.scope = scope
-        self.contents = Contents(reader)
+        self._owns_contents = contents is None
+        self.contents = contents if contents is not None else Contents(reader)
+        self.debugging = debugging
+        self.adopter: Callable[[Channel, Received], None] | None = None
         self.domains: dict[int, LiveDomain] = {}
         self._live: dict[int, LiveDomain] = {}
         self._past_events = 0
@@ -109,7 +121,10 @@ class Supervisor:
         fields.next_domain = max(self.reader.domains, default=0) + 1
         fields.checksum_every = int(self._verify)
         fields.replay_echo = 3 if self._echo is not None else 0
-        if os.environ.get("RR_PY_PATCH") == "0":
+        if self.debugging:
+            fields.output_seq = _EVERY_TURN
+            fields.replay_echo = 0
+        if os.environ.get("RR_PY_PATCH") == "0" or self.debugging:
             fields.flags |= abi.GlobalFlag.NO_PATCH
         self._turns = Turns(self._page)
         self._hello, theirs = Channel.pair(credentials=True)
@@ -167,7 +182,8 @@ class Supervisor:
             os.close(descriptor)
         self._pidfds.clear()
         self._selector.close()
-        self.contents.close()
+        if self._owns_contents:
+            self.contents.close()
         if self._page is not None:
             self._turns = None
             try:
@@ -335,8 +351,13 @@ class Supervisor:
 
     def _need_ring(self, control: Channel, received: Received) -> None:
         message = received.message
+        if message.d == _COPY and self.adopter is not None:
+            self.adopter(control, received)
+            return
         info = self.reader.domains.get(message.a)
         if info is None or not self.scope.wants(message.a):
+            if info is not None:
+                self._killed.add(received.sender or message.pid)
             control.send(Message(abi.Msg.NEED_RING, -errno.ENOENT))
             control.close()
             return
@@ -347,6 +368,8 @@ class Supervisor:
                 self.reader, info, self._filter(info.domain), self.stops.get(info.domain, NEVER)
             )
             self.domains[info.domain] = self._live[info.domain] = domain
+            if self.debugging:
+                debug_area(domain.ring).enabled = 1
         plan = -1
         size = 0
         try:
@@ -402,6 +425,8 @@ class Supervisor:
                 self._end_domain(self.domains[parent])
 
     def _filter(self, number: int) -> ChunkFilter:
+        if self.debugging:
+            return unchanged
         if self._echo is None:
             return ProcessFilter(None, None)
         if self.scope.echoed is None:
