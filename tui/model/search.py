@@ -16,7 +16,7 @@ import numpy as np
 from tui.model.columns import BLOCK_SHIFT
 from tui.model.query.evaluate import Evaluator
 from tui.model.query.fields import FIELDS
-from tui.model.query.language import Compare, Query, QueryError
+from tui.model.query.language import Compare, Or, Query, QueryError
 from tui.model.trace import TraceModel
 from tui.model.view import View
 
@@ -24,7 +24,7 @@ _STEP = 2048
 
 
 def search_query(text: str) -> Query | None:
-    """What a search for `text` looks for; QueryError.
+    """What a search for `text` looks for, in lines and in what their descriptors stand for; QueryError.
 
     Case counts only where the text has capitals; `/text/` is a regular expression.
     """
@@ -37,7 +37,8 @@ def search_query(text: str) -> Query | None:
         pattern = re.compile(f".*?(?:{body}).*\\Z", flags)
     except re.error as why:
         raise QueryError(f"not a regular expression: {why}", 0) from None
-    return Query(text, Compare(FIELDS["text"], "~", pattern=pattern))
+    parts = tuple(Compare(FIELDS[name], "~", pattern=pattern) for name in ("text", "path"))
+    return Query(text, Or(parts))
 
 
 class Search:
