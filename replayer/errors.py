@@ -6,6 +6,7 @@ RrPyError                   (interfaces.errors)
     NothingToReplayError    no such process, domain or event in the trace, or the trace holds no program
     ContentError            a mapped file's content is not available as recorded
     CoreError               the core could not be started, or a replaying process broke down
+    CopyError               a replaying process cannot be copied where it stands
     EndedError              a session was asked for something after its replay had ended
 """
 
@@ -32,6 +33,10 @@ class ContentError(ReplayError):
 
 class CoreError(ReplayError):
     """The core inside the replaying process failed; this is a defect of the tool or of the machine."""
+
+
+class CopyError(ReplayError):
+    """The replaying process cannot be copied where it stands, so there is no checkpoint there."""
 
 
 class EndedError(ReplayError):

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from interfaces import abi
 from replayer.errors import CoreError
@@ -68,9 +69,7 @@ class Group:
                     file_actions=actions, setsid=True, setsigmask=[],
                 )  # fmt: skip
             _no_core_files(self.leader)
-            fcntl.fcntl(reading, _F_SETSIG, signal.SIGKILL)
-            fcntl.fcntl(reading, fcntl.F_SETOWN, -self.leader)
-            fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | os.O_ASYNC)
+            _kill_with(reading, self.leader)
         except OSError as error:
             os.close(self._lifeline)
             os.close(self._complaints)
@@ -80,6 +79,18 @@ class Group:
             os.close(reading)
             os.close(null)
         self.empty = False
+
+    @classmethod
+    def adopt(cls, leader: int, reading: int, lifeline: int, complaints: int) -> Self:
+        """The group of a process that has made itself the leader of one; takes `lifeline` and `complaints`.
+
+        `reading` is the other end of the lifeline, which the process was given.
+        """
+        group = cls.__new__(cls)
+        group.leader, group._lifeline, group._complaints = leader, lifeline, complaints
+        group.empty = False
+        _kill_with(reading, leader)
+        return group
 
     def reap(self) -> list[Ended]:
         """Collect those that have ended, without waiting; sets `empty` when none is left."""
@@ -118,6 +129,13 @@ class Group:
         data = os.pread(self._complaints, 65536, 0) if self._lifeline >= 0 else b""
         lines = data.decode("utf-8", "replace").strip().splitlines()
         return lines[-1].removeprefix("rr-py core: ") if lines else ""
+
+
+def _kill_with(reading: int, leader: int) -> None:
+    """SIGKILL for the whole group when the other end of the pipe is closed."""
+    fcntl.fcntl(reading, _F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(reading, fcntl.F_SETOWN, -leader)
+    fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _no_core_files(pid: int) -> None:
