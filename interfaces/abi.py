@@ -63,6 +63,8 @@ class Kind(IntEnum):
     STOPPED = 16
     RESUME = 17
     LIBCALL = 18
+    JOIN = 19
+    JOINED = 20
 
 
 RESTART = -512
@@ -196,10 +198,20 @@ class Msg(IntEnum):
     REPORT = 7
     DEATH = 8
     IMAGE_UNSAFE = 9
+    SHARE = 10
+    JOINED = 11
     NEED_RING = 16
     NEED_FILE = 17
     STUCK = 18
     TASK = 19
+
+
+class Share(IntEnum):
+    """What is about to be shared (`a` of a `Msg.SHARE`)."""
+
+    FILE = 1
+    SYSV = 2
+    ALL = 3
 
 
 class Report(IntEnum):

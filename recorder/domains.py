@@ -16,12 +16,22 @@ from tracefile import DomainEnd
 
 @dataclass(eq=False, slots=True)
 class Domain:
-    """One log. `ring` is None once it ended."""
+    """One log. `ring` is None once it ended; `ring_fd` is the memory behind it; `joining` processes of other
+    domains are on their way to it."""
 
     number: int
     drain: Drain
     ring: Ring | None
+    ring_fd: int
     processes: set[Process] = field(default_factory=set)
+    joining: int = 0
+
+    def close(self) -> None:
+        """Give the ring back. Again does nothing."""
+        if self.ring is not None:
+            ring, self.ring = self.ring, None
+            ring.close()
+            os.close(self.ring_fd)
 
 
 @dataclass(eq=False, slots=True)
@@ -39,6 +49,7 @@ class Process:
     execed: bool = False
     untraced: bool = False
     death_signal: int = 0
+    joins: Domain | None = None
 
     def end(self) -> DomainEnd | None:
         """How it ended, by what it said itself or left behind; None: it goes on unrecorded."""

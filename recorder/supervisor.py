@@ -27,6 +27,7 @@ from recorder.drain import Drain, RingDamaged
 from recorder.execs import Execs, host_tid
 from recorder.files import MAP_PRIVATE, MAP_TYPE, PROT_EXEC, FileTable
 from recorder.images import Core
+from recorder.sharing import Decision, Sharing
 from recorder.spinning import POKE, SpinWatch
 from recorder.terminal import Signals
 from tracefile import DomainEnd, DomainStart, Report, TraceWriteError, TraceWriter
@@ -76,6 +77,7 @@ class Supervisor:
         self._reported: set[tuple[int, int]] = set()
         self._execs = Execs(core, files, writer.add_domain, self.expect, self.tell, self._left)
         self._spinning = SpinWatch()
+        self._sharing = Sharing()
         self._first = 0
         self._first_status: int | None = None
         self._quiet_ticks = 0
@@ -166,14 +168,14 @@ class Supervisor:
         if domain is None:
             if ring_fd is None:
                 raise InterposerError(f"it shares the log of domain {number}, which has ended")
-            domain = self._new_domain(message, pid, Ring(ring_fd))
+            domain = self._new_domain(message, pid, Ring(ring_fd), os.dup(ring_fd))
         process = Process(Channel.adopt(os.dup(control_fd)), domain, pid, message.pid)
         domain.processes.add(process)
         self._processes.add(process)
         self._selector.register(process.channel, selectors.EVENT_READ, process)
 
-    def _new_domain(self, message: Message, pid: int, ring: Ring) -> Domain:
-        domain = Domain(message.a, Drain(message.a, ring, self._writer), ring)
+    def _new_domain(self, message: Message, pid: int, ring: Ring, ring_fd: int) -> Domain:
+        domain = Domain(message.a, Drain(message.a, ring, self._writer), ring, ring_fd)
         self._domains[message.a] = domain
         if message.type == abi.Msg.HELLO_FORK and not self.problem:
             with self._writing():
@@ -231,7 +233,60 @@ class Supervisor:
         elif not self.problem:
             with self._writing():
                 self._writer.end_domain(end)
-        if not domain.processes:
+        if process.joins is not None:
+            process.joins.joining -= 1
+            self._close_if_empty(process.joins)
+        self._close_if_empty(domain)
+
+    def _share(self, process: Process, received: Received) -> None:
+        """Memory is about to be shared: answer with the ring of the domain to join, or with none."""
+        self._greetings()
+        answer, fds = Message(abi.Msg.SHARE), tuple[int, ...]()
+        try:
+            decision = self._sharing.asked(process, received.message, received.fds, self._domains)
+        except OSError:
+            decision = Decision()
+        if decision.join is not None and not self.problem:
+            process.joins = decision.join
+            decision.join.joining += 1
+            answer, fds = answer._replace(a=decision.join.number), (decision.join.ring_fd,)
+        elif decision.late is not None:
+            self.tell(
+                process.domain.number,
+                process.pid,
+                f"{decision.name} is shared by processes that are recorded apart (domains "
+                f"{process.domain.number} and {decision.late.number}): what passes through it may not replay; "
+                "record with --one-domain",
+            )
+        process.channel.send(answer, fds=fds)
+
+    def _joined(self, process: Process) -> None:
+        """The process has moved to the log of another domain."""
+        old, new = process.domain, process.joins
+        if new is None:
+            return
+        process.joins = None
+        process.domain = new
+        new.joining -= 1
+        new.processes.add(process)
+        old.processes.discard(process)
+        self._drain(old)
+        self._sharing.joined(old.number, new.number)
+        if not self.problem:
+            with self._writing():
+                self._writer.end_domain(
+                    DomainEnd(
+                        domain=old.number,
+                        pid=process.pid,
+                        status="execed",
+                        code=new.number,
+                        time=time.monotonic_ns(),
+                    )
+                )
+        self._close_if_empty(old)
+
+    def _close_if_empty(self, domain: Domain) -> None:
+        if not domain.processes and not domain.joining and domain.number in self._domains:
             self._close(domain)
 
     def _left(self, domain: int, pid: int) -> None:
@@ -254,9 +309,9 @@ class Supervisor:
 
     def _close(self, domain: Domain) -> None:
         self._domains.pop(domain.number, None)
-        if domain.ring is not None:
-            ring, domain.ring = domain.ring, None
-            ring.close()
+        self._sharing.forget(domain.number)
+        self._spinning.forget(domain.number)
+        domain.close()
 
     def _close_all(self) -> None:
         for process in list(self._processes):
@@ -275,6 +330,10 @@ class Supervisor:
                 self._drain(process.domain, partial=False)
             case abi.Msg.MAP_FILE:
                 self._map_file(process, received)
+            case abi.Msg.SHARE:
+                self._share(process, received)
+            case abi.Msg.JOINED:
+                self._joined(process)
             case abi.Msg.EXEC:
                 self._exec(process, received)
             case abi.Msg.EXEC_FAILED:

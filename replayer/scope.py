@@ -64,6 +64,10 @@ def one_process(reader: TraceReader, pid: int) -> Scope:
         start = _walk_up(reader, info, needed, until)
         if start not in starts and not (start != info.domain and start in echoed):
             starts.append(start)
+    for info in _sharing(reader, set(needed)):
+        needed.add(info.domain)
+        starts.append(_walk_up(reader, info, needed, until))
+    starts = list(dict.fromkeys(starts))
     return Scope(
         tuple(starts),
         frozenset(needed),
@@ -90,6 +94,16 @@ def _walk_up(reader: TraceReader, info: DomainInfo, needed: set[int], until: dic
     return info.domain
 
 
+def _sharing(reader: TraceReader, wanted: set[int]) -> list[DomainInfo]:
+    """The domains that can only be replayed together with those `wanted`: their processes have moved from one
+    to another, because they share memory."""
+    moves = [(info.domain, end.code) for info in reader.domains.values() for end in info.ends if end.status == "execed" and end.code]
+    found: set[int] = set()
+    while more := {n for pair in moves if (wanted | found) & set(pair) for n in pair} - wanted - found:
+        found |= more
+    return [reader.domains[number] for number in sorted(found) if number in reader.domains]
+
+
 def _shared_home(reader: TraceReader, pid: int) -> DomainInfo | None:
     """The domain in which a process without a domain of its own lived (it shared its parent's memory)."""
     for info in reader.domains.values():
@@ -110,9 +124,12 @@ def one_domain(reader: TraceReader, number: int) -> Scope:
         )
     needed = {number}
     until: dict[int, set[int]] = {}
-    start = _walk_up(reader, info, needed, until)
+    starts = [_walk_up(reader, info, needed, until)]
+    for other in _sharing(reader, set(needed)):
+        needed.add(other.domain)
+        starts.append(_walk_up(reader, other, needed, until))
     return Scope(
-        (start,),
+        tuple(dict.fromkeys(starts)),
         frozenset(needed),
         frozenset({number}),
         {domain: frozenset(children) for domain, children in until.items()},

@@ -33,7 +33,7 @@ from replayer.scope import Scope
 from tracefile import TraceError, TraceReader
 
 _TICK = 0.1
-_COPY = 2
+_JOINING, _COPY = 1, 2
 _EVERY_TURN = 1 << 62
 _TURN_TICK = 0.005
 _IDLE_TURN = 1.0
@@ -107,6 +107,7 @@ class Supervisor:
                 self._execs.setdefault(info.parent_domain, {})[info.domain] = info.parent_event
         self._needed = {domain: set(children) for domain, children in (scope.until or {}).items()}
         self._log_over: dict[int, float] = {}
+        self._moved: set[tuple[int, int]] = set()
 
     # ---- the caller's side ----
 
@@ -220,7 +221,8 @@ class Supervisor:
     def _end_killed(self, now: float) -> None:
         """Where a log is over, tasks that go on are those that somebody killed while it was recorded."""
         for domain in list(self._live.values()):
-            if domain.count() < domain.total or domain.paused or self._executes(domain):
+            moves = any(end.status == "execed" and end.code for end in domain.info.ends)
+            if domain.count() < domain.total or domain.paused or moves or self._executes(domain):
                 self._log_over.pop(domain.number, None)
             elif now - self._log_over.setdefault(domain.number, now) >= _LOG_OVER and domain.processes:
                 self._log_ended(domain)
@@ -386,6 +388,11 @@ class Supervisor:
         finally:
             if plan >= 0:
                 os.close(plan)
+        before = self._pids.get(pid)
+        if message.d == _JOINING and not message.c and before is not None and before != domain.number:
+            self._moved.add((pid, before))
+            old = self.domains[before]
+            domain.tasks.update({task: one for task, one in old.tasks.items() if one.real_pid == pid})
         self._join(domain, pid, message.b, control)
         self._made(info.parent_domain, info.domain)
 
@@ -460,7 +467,9 @@ class Supervisor:
                 domain.tasks[message.a] = Task(message.a, message.b, message.c, message.pid)
                 # Sockets are read in any order: by now the process may have executed another program, whose
                 # domain has a higher number.
-                if self._pids.get(message.pid, 0) < domain.number:
+                if (message.pid, domain.number) in self._moved:
+                    self.domains[self._pids[message.pid]].tasks[message.a] = domain.tasks[message.a]
+                elif self._pids.get(message.pid, 0) < domain.number:
                     self._live_in(domain, message.pid)
             case abi.Msg.DEATH:
                 self._killed.add(message.pid)

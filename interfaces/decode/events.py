@@ -106,6 +106,14 @@ def _library_call(event: EventLike, regions: list[Region], style: Style) -> str:
     return f"LIBCALL {event.nr}"
 
 
+def _join(event: EventLike, regions: list[Region], style: Style) -> str:
+    return f"+++ goes on in domain {event.args[0]}, with which it shares memory +++"
+
+
+def _joined(event: EventLike, regions: list[Region], style: Style) -> str:
+    return f"+++ process {_process(event.args[1], style)} comes from domain {event.args[0]} +++"
+
+
 Describe = Callable[[EventLike, list[Region], Style], str]
 
 KINDS: dict[int, Describe] = {
@@ -114,7 +122,7 @@ KINDS: dict[int, Describe] = {
     Kind.TASK_START: _task_start, Kind.TASK_EXIT: _task_exit, Kind.EXEC: _exec, Kind.FORK: _fork,
     Kind.PREEMPT: _preempt, Kind.DATA: _data, Kind.CHECKSUM: _checksum, Kind.DEATH: _death,
     Kind.EXECED: _executed,
-    Kind.STOPPED: _stopped, Kind.LIBCALL: _library_call,
+    Kind.STOPPED: _stopped, Kind.LIBCALL: _library_call, Kind.JOIN: _join, Kind.JOINED: _joined,
 }  # fmt: skip
 
 

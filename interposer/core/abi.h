@@ -68,6 +68,9 @@ enum rr_kind {
   RR_K_STOPPED = 16,   /* recording stops here while the program goes on; result = RR_STOP_* */
   RR_K_RESUME = 17,    /* the task got the baton back after YIELD or PREEMPT */
   RR_K_LIBCALL = 18,   /* a library call; see docs/interfaces.md */
+  RR_K_JOIN = 19,    /* last event of a process in this log, which it leaves for that of domain args[0], because it will
+                        share memory with it; args[1] = process id, args[2] = its tasks */
+  RR_K_JOINED = 20,  /* first event of a process that came from domain args[0]; args[1], args[2] as above */
 };
 #define RR_RESTART (-512l)
 
@@ -275,6 +278,10 @@ enum rr_msg_type {
   RR_M_REPORT = 7,     /* something the user must know. a = enum rr_report, b, c, d = details. No answer */
   RR_M_DEATH = 8,      /* about to die of signal a (also when replaying). No answer */
   RR_M_IMAGE_UNSAFE = 9,
+  RR_M_SHARE = 10,     /* memory is about to be shared. a = enum rr_share, b = its identifier, c = 1: writable, d = 1: other
+                          processes live in this domain; fd: the mapped object. Answered: a = the domain to join, with an
+                          fd of its ring; or without an fd: stay */
+  RR_M_JOINED = 11,    /* the process has left its domain for domain a. No answer */
   /* core -> replayer */
   RR_M_NEED_RING = 16, /* on RR_FD_HELLO with fd: control socket. a = domain, b = recorded pid, c = 1: needs a boot plan too;
                           answered on the control socket with fds: ring memfd, [boot plan memfd, a = its bytes] */
@@ -291,6 +298,8 @@ struct rr_msg {
   u64 a, b, c, d;
 };
 _Static_assert(sizeof(struct rr_msg) == 48, "message");
+
+enum rr_share { RR_SHARE_FILE = 1, RR_SHARE_SYSV = 2, RR_SHARE_ALL = 3 /* --one-domain: a new image */ };
 
 enum rr_report {
   RR_REP_UNKNOWN_CALL = 1,   /* b = number: answered ENOSYS */

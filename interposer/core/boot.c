@@ -108,6 +108,7 @@ NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 aux
   th->time_in = now_coarse();
   log_begin(th, RR_K_EXEC, 0, entry, (u64[6]){entry, sp, th->mask, 0, 0, 0});
   log_commit(th, 0);
+  if (GLOBAL->flags & RR_GF_ONE_DOMAIN) record_join(th, entry, RR_SHARE_ALL, -1, 0, 1);
   set_real_mask(real_mask(th->mask));
   thread_dispatch_on();
   rr_start_program(entry, sp);
@@ -137,6 +138,18 @@ u64 ring_receive(u32 domain, u32 pid, int want_boot, int mapped) {
     SYS1(RR_NR_close, fds[1]);
   }
   return msg.a;
+}
+
+/* Another domain's ring, and a control socket to go with it. */
+s32 ring_ask(u32 domain, u32 pid) {
+  s32 pair[2], fd = -1;
+  if (SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) fatal("no control socket");
+  struct rr_msg msg = {.type = RR_M_NEED_RING, .a = domain, .b = pid, .d = 1};
+  if (channel_send(HIDDEN(RR_FD_HELLO), &msg, &pair[1], 1) < 0) fatal("the replayer is gone");
+  SYS1(RR_NR_close, pair[1]);
+  hide_control(pair[0]);
+  if (channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || msg.result || fd < 0) fatal("the replayer has no log for this process");
+  return fd;
 }
 
 static void boot_map(const struct rr_boot *op) {
@@ -209,6 +222,7 @@ NORETURN void rr_boot_replay(u64 *stack) {
   consume(th);
   event = next_event(th);
   if (!event) park(th, RR_DIV_END, NULL);
+  if (event->kind == RR_K_JOIN) replay_join(th);
   trap_instructions();
   set_real_mask(real_mask(th->mask));
   thread_dispatch_on();

@@ -318,6 +318,10 @@ void preempt(struct thread *th, struct sigframe *frame);
 void replay_state(struct thread *th, const struct rr_event *event); /* registers and pages of a preemption */
 void replay_preempt(struct thread *th, const struct rr_event *event);
 
+/* ---- join.c ---- */
+void record_join(struct thread *th, u64 ip, u32 what, s32 fd, u64 id, int writable);
+void replay_join(struct thread *th);
+
 /* ---- futex.c ---- */
 int is_pi_futex(const u64 *args);
 s64 record_pi_futex(struct thread *th, u64 *args, u64 ip);
@@ -375,6 +379,7 @@ void control_create(u32 domain, u32 parent_pid);
 void ring_create(u32 domain);
 void ring_create_child(u32 domain, u32 parent, u32 parent_pid);
 u64 ring_receive(u32 domain, u32 pid, int want_boot, int mapped);
+s32 ring_ask(u32 domain, u32 pid);
 
 #pragma GCC visibility pop
 

@@ -135,6 +135,8 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
   struct stat_k s;
   if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) && overlaps_core(args[0], len)) return record_made(th, nr, args, ip, -ENOMEM);
   if (!anonymous && hidden_fd(args[4])) return record_made(th, nr, args, ip, -EBADF);
+  if (shared && !anonymous)
+    record_join(th, ip, RR_SHARE_FILE, (s32)args[4], 0, args[2] & PROT_WRITE || (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0);
   s64 result = sys6((s64)nr, args[0], len, args[2], flags, args[4], args[5]);
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
   if (result >= 0 || result < -4095) {

@@ -113,13 +113,16 @@ static void output_unlock(struct thread *th) {
   __atomic_compare_exchange_n((u32 *)&GLOBAL->output_lock, &mine, 0u, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* Whether this task waits with the baton, having been alone when it began to. */
+static int holds_up(struct thread *th) { return !alone() && (RING->baton & 0x7fffffff) == th->real_tid; }
+
 static s64 make(struct thread *th, u64 nr, const u64 *args, u32 block) {
   s64 result;
   if (block == RR_BLK_NEVER) return sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
   do {
     th->poked = 0;
     result = rr_call_interruptible((s64)nr, args);
-  } while (result == -EINTR && th->poked && !th->pending);
+  } while (result == -EINTR && th->poked && !th->pending && !holds_up(th));
   return result;
 }
 
@@ -154,6 +157,11 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   }
   if (echo) output_lock(th);
   result = polled != RR_RESTART ? polled : make(th, nr, kernel_args, fx.block);
+  if (!release && polled == RR_RESTART && th->poked && !th->pending && (result == -EINTR || result == RR_RESTART) && holds_up(th)) {
+    if (echo) output_unlock(th);
+    log_abandon(th);
+    return record_plain(th, nr, args, ip);
+  }
   if (echo) {
     if (result > 0) seq = GLOBAL->output_seq++;
     output_unlock(th);

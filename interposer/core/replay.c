@@ -103,6 +103,7 @@ struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip
         die_of_signal(th, sig);
       }
       case RR_K_EXECED: return event;
+      case RR_K_JOIN: replay_join(th); break;
       default: park(th, RR_DIV_KIND, &found);
     }
   }

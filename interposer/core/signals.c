@@ -93,6 +93,9 @@ void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   u64 *regs = uc->mc.regs, ip = regs[R_RIP];
   if (sig == SIGSTKFLT && info->code <= 0 && (u32)info->kill.pid == GLOBAL->tool_pid) {
     th->poked = 1;
+    if (!space.recording) debug_poked(th, uc);
+    if (between(ip, rr_int_begin, rr_int_syscall) && !alone() && (RING->baton & 0x7fffffff) == th->real_tid)
+      regs[R_RIP] = (u64)rr_int_pending;
     if (!in_core(ip)) preempt(th, (struct sigframe *)((u8 *)uc - 8));
     return;
   }
@@ -137,7 +140,7 @@ static void replay_fault(struct thread *th, int sig, struct siginfo_k *info) {
     park(th, RR_DIV_FAULT, &found);
   const struct rr_region *region = find_region(event, RR_R_INFO);
   if (region) copy_bytes(info, region + 1, sizeof *info);
-  consume(th);
+  advance();
 }
 
 void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
@@ -175,7 +178,10 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   }
   if (fatal_now) die_of_signal(th, (u32)sig);
   deliver(th, info, RR_SIG_FAULT);
-  if (!space.recording) replay_after(th);
+  if (!space.recording) {
+    consumed(th);
+    replay_after(th);
+  }
   debug_leave(th, regs, stepped);
   th->frame = outer;
 }

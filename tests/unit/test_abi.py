@@ -38,6 +38,7 @@ ENUMS: dict[str, tuple[str, type[IntEnum] | type[IntFlag]]] = {
     "rr_stop": ("RR_STOP_", abi.Stop),
     "rr_global_flag": ("RR_GF_", abi.GlobalFlag),
     "rr_msg_type": ("RR_M_", abi.Msg),
+    "rr_share": ("RR_SHARE_", abi.Share),
     "rr_report": ("RR_REP_", abi.Report),
     "rr_boot_op": ("RR_B_", abi.BootOp),
 }
