@@ -73,6 +73,7 @@ class FileTable:
         self._owner = owner
         self._known: dict[_Content, int] = {}
         self._unhashed: dict[int, tuple[str, os.stat_result, FileEntry]] = {}
+        self._segments: dict[int, int] = {}
         self._count = 0
         self._hashes = FileCache("sha256-1")
         self._disks: frozenset[int] | None = None
@@ -109,6 +110,26 @@ class FileTable:
                 blob=digest,
             )
         )
+
+    def segment(self, identifier: int, size: int) -> int:
+        """Number of a System V segment: an object without content, what it holds is in the log."""
+        number = self._segments.get(identifier)
+        if number is None:
+            digest = blob_digest(b"")
+            self._sink.add_blob(digest, iter([b""]))
+            number = self._segments[identifier] = self._add(
+                FileEntry(
+                    number=self._next(),
+                    path=f"/SYSV{identifier}",
+                    size=size,
+                    length=size,
+                    kind="stored",
+                    blob=digest,
+                    object=f"sysv:{identifier}",
+                    shared=True,
+                )
+            )
+        return number
 
     def finish(self) -> None:
         """Add the hashes of the system files. Reads them, unless the hash is known from earlier."""

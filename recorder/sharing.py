@@ -47,7 +47,7 @@ class Sharing:
             key, name = (status.st_dev, status.st_ino, 0), os.readlink(f"/proc/self/fd/{fds[0]}")
         else:
             return Decision()
-        writable = bool(message.c)
+        writable = bool(message.c & 1)
         known = self._mapped.setdefault(key, {})
         others = [
             domains[number]

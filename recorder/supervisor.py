@@ -246,6 +246,10 @@ class Supervisor:
             decision = self._sharing.asked(process, received.message, received.fds, self._domains)
         except OSError:
             decision = Decision()
+        if received.message.a == abi.Share.SYSV and not self.problem:
+            with self._writing():
+                number = self._files.segment(received.message.b, received.message.c >> 1)
+                answer = answer._replace(b=number)
         if decision.join is not None and not self.problem:
             process.joins = decision.join
             decision.join.joining += 1

@@ -278,9 +278,9 @@ enum rr_msg_type {
   RR_M_REPORT = 7,     /* something the user must know. a = enum rr_report, b, c, d = details. No answer */
   RR_M_DEATH = 8,      /* about to die of signal a (also when replaying). No answer */
   RR_M_IMAGE_UNSAFE = 9,
-  RR_M_SHARE = 10,     /* memory is about to be shared. a = enum rr_share, b = its identifier, c = 1: writable, d = 1: other
-                          processes live in this domain; fd: the mapped object. Answered: a = the domain to join, with an
-                          fd of its ring; or without an fd: stay */
+  RR_M_SHARE = 10,     /* memory is about to be shared. a = enum rr_share, b = its identifier, c = 1: writable (| bytes << 1),
+                          d = 1: other processes live in this domain; fd: the mapped object. Answered: a = the domain to
+                          join, with an fd of its ring; or without an fd: stay. b = file number of a System V segment */
   RR_M_JOINED = 11,    /* the process has left its domain for domain a. No answer */
   /* core -> replayer */
   RR_M_NEED_RING = 16, /* on RR_FD_HELLO with fd: control socket. a = domain, b = recorded pid, c = 1: needs a boot plan too;

@@ -319,7 +319,7 @@ void replay_state(struct thread *th, const struct rr_event *event); /* registers
 void replay_preempt(struct thread *th, const struct rr_event *event);
 
 /* ---- join.c ---- */
-void record_join(struct thread *th, u64 ip, u32 what, s32 fd, u64 id, int writable);
+u32 record_join(struct thread *th, u64 ip, u32 what, s32 fd, u64 id, u64 writable);
 void replay_join(struct thread *th);
 
 /* ---- futex.c ---- */
@@ -373,6 +373,7 @@ u64 save_memory(struct thread *th);
 NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 auxv);
 NORETURN void rr_boot_replay(u64 *stack);
 void trap_instructions(void);   /* RDTSC and, where it can be, CPUID */
+void read_cpuid(u32 leaf, u32 sub, u64 *out); /* what the recorded program gets: eax, ebx, ecx, edx */
 void untrap_instructions(void);
 void threads_forget_others(struct thread *self);
 void control_create(u32 domain, u32 parent_pid);

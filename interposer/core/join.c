@@ -24,14 +24,17 @@ static void switch_ring(s32 fd) {
   SYS2(RR_NR_munmap, RR_BOOT, RR_RING_SIZE);
 }
 
-/* Recording: asks whether what is about to be shared is shared with another domain, and moves there if so. */
-void record_join(struct thread *th, u64 ip, u32 what, s32 fd, u64 id, int writable) {
+/* Recording: asks whether what is about to be shared is shared with another domain, and moves there if so. Returns the
+ * number of a System V segment in the trace. */
+u32 record_join(struct thread *th, u64 ip, u32 what, s32 fd, u64 id, u64 writable) {
   u32 before = space.domain, mine = th->process->nthreads;
-  struct rr_msg msg = {.type = RR_M_SHARE, .a = what, .b = id, .c = (u64)writable, .d = RING->ntasks > mine};
+  struct rr_msg msg = {.type = RR_M_SHARE, .a = what, .b = id, .c = writable, .d = RING->ntasks > mine};
   s32 ring = -1;
   if (!logging() || channel_send(CONTROL, &msg, &fd, fd >= 0 ? 1 : 0) < 0 ||
-      channel_receive(CONTROL, &msg, NULL, 0, &ring, 1) < 0 || ring < 0)
-    return;
+      channel_receive(CONTROL, &msg, NULL, 0, &ring, 1) < 0)
+    return 0;
+  u32 number = (u32)msg.b;
+  if (ring < 0) return number;
   log_begin(th, RR_K_JOIN, 0, ip, (u64[6]){msg.a, th->pid, mine, 0, 0, 0});
   log_commit(th, 0);
   RING->ntasks = 0;
@@ -44,6 +47,7 @@ void record_join(struct thread *th, u64 ip, u32 what, s32 fd, u64 id, int writab
   log_commit(th, 0);
   msg = (struct rr_msg){.type = RR_M_JOINED, .a = space.domain};
   channel_send(CONTROL, &msg, NULL, 0);
+  return number;
 }
 
 /* Replaying: the next event is the move. */

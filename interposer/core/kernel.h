@@ -65,6 +65,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define MAP_FIXED_NOREPLACE 0x100000
 #define MREMAP_MAYMOVE 1
 #define MREMAP_FIXED 2
+#define SHM_RDONLY 010000
 
 #define SA_SIGINFO 4ul
 #define SA_RESTORER 0x04000000ul

@@ -169,13 +169,16 @@ static void log_segment(struct thread *th, u64 nr, u64 ip, u64 address, u64 size
 }
 
 static s64 record_shmat(struct thread *th, u64 nr, u64 *args, u64 ip) {
-  u64 status[16] = {0};
+  u64 status[16] = {0}, size = 0;
+  u32 number = 0;
+  if (SYS3(RR_NR_shmctl, args[0], 2, status) >= 0)
+    number = record_join(th, ip, RR_SHARE_SYSV, -1, args[0], (u64)!(args[2] & SHM_RDONLY) | (page_up(status[6]) << 1));
   s64 result = SYS3(nr, args[0], args[1], args[2]);
-  u64 size = 0;
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
   if ((result >= 0 || result < -4095) && SYS3(RR_NR_shmctl, args[0], 2, status) >= 0) {
     size = page_up(status[6]);
     log_bytes(th, RR_R_SIZE, 255, (u64)result, &size, 8);
+    if (number) log_bytes(th, RR_R_FILE, 255, (u64)result, (u32[2]){number, 0}, 8);
     remember_shared((u64)result, size, NULL, 0, 1, 0);
   }
   log_commit(th, result);
@@ -375,7 +378,12 @@ s64 replay_memory(struct thread *th, u64 nr, u64 *args, const struct rr_event *e
       u64 size = page_up(*(const u64 *)(region + 1));
       space.shared[space.nshared % MAX_SHARED_MAPS] = (struct shared_map){.addr = (u64)result, .len = size};
       if (space.nshared < MAX_SHARED_MAPS) space.nshared++;
-      if (SYS6(RR_NR_mmap, result, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != result) diverge(th, event);
+      const struct rr_region *file = find_region(event, RR_R_FILE);
+      u64 segment[6] = {0, size, PROT_READ | PROT_WRITE, MAP_SHARED, 0, 0};
+      if (file)
+        map_file(th, segment, event, (const struct rr_mapped *)(file + 1), MAP_SHARED | MAP_FIXED);
+      else if (SYS6(RR_NR_mmap, result, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != result)
+        diverge(th, event);
       break;
     }
     case RR_NR_shmdt:
