@@ -1,7 +1,6 @@
 /* trap.c - RDTSC and CPUID, which trap: made, logged, fed back.
  *
- * Guarantees: what the program learns from either is in the log. CPUID answers leave out what cannot be trapped:
- * RDRAND, RDSEED, RDPID, TSX, WAITPKG, RDPRU, and FSGSBASE (the GS base is the core's).
+ * Guarantees: what the program learns from either is in the log.
  */
 #include "core.h"
 
@@ -12,24 +11,6 @@ static u64 read_tsc(u32 *aux) {
   SYS2(RR_NR_prctl, PR_SET_TSC, PR_TSC_SIGSEGV);
   *aux = cpu;
   return (u64)high << 32 | low;
-}
-
-static void read_cpuid(u32 leaf, u32 sub, u64 *out) {
-  u32 a, b, c, d;
-  if (!space.no_cpuid_fault) SYS2(RR_NR_arch_prctl, ARCH_SET_CPUID, 1);
-  __asm__ volatile("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(leaf), "c"(sub));
-  if (!space.no_cpuid_fault) SYS2(RR_NR_arch_prctl, ARCH_SET_CPUID, 0);
-  if (leaf == 1) c &= ~(1u << 30);
-  if (leaf == 7 && sub == 0) {
-    b &= ~(1u << 0 | 1u << 4 | 1u << 11 | 1u << 18);
-    c &= ~(1u << 22 | 1u << 5);
-    d &= ~(1u << 11);
-  }
-  if (leaf == 0x80000008) b &= ~(1u << 4);
-  out[0] = a;
-  out[1] = b;
-  out[2] = c;
-  out[3] = d;
 }
 
 static struct rr_event *expect(struct thread *th, u32 kind, u64 ip) {
@@ -63,12 +44,13 @@ int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig) {
       struct rr_event *event = expect(th, RR_K_RDTSC, ip);
       value = (u64)event->result;
       aux = event->args[1];
-      consume(th);
+      advance();
     }
     regs[R_RAX] = value & 0xffffffff;
     regs[R_RDX] = value >> 32;
     if (rdtscp) regs[R_RCX] = aux;
     regs[R_RIP] = ip + (rdtscp ? 3 : 2);
+    if (!space.recording) consumed(th);
     return 1;
   }
   if (!cpuid) return 0;
@@ -83,12 +65,13 @@ int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig) {
     if (event->args[0] != leaf || event->args[1] != sub)
       park(th, RR_DIV_ARGS, &(struct rr_event){.task = th->tid, .kind = RR_K_CPUID, .ip = ip, .args = {leaf, sub, 0, 0, 0, 0}});
     for (u32 i = 0; i < 4; i++) out[i] = event->args[2 + i];
-    consume(th);
+    advance();
   }
   regs[R_RAX] = out[0];
   regs[R_RBX] = out[1];
   regs[R_RCX] = out[2];
   regs[R_RDX] = out[3];
   regs[R_RIP] = ip + 2;
+  if (!space.recording) consumed(th);
   return 1;
 }
