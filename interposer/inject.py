@@ -70,8 +70,7 @@ def inject(
     problem: InjectError | None = None
     try:
         _map_core(tid, registers, image, image_fd, memory)
-        for patch in patches:
-            memory.write(patch.address, patch.data)
+        _apply(patches, memory)
         registers.rip, registers.rsp = image.entry_record, stack
         registers.rdi, registers.rsi, registers.rdx = entry, stack, fd_base
         registers.rcx, registers.r8 = domain, auxv
@@ -83,6 +82,20 @@ def inject(
     ptrace.set_mask(tid, mask)
     if problem is not None:
         raise problem
+
+
+def _apply(patches: Iterable[Patch], memory: ptrace.Memory) -> None:
+    """Write the patches, those of one page together: each write looks its page up anew."""
+    pages: dict[int, list[Patch]] = {}
+    for patch in patches:
+        pages.setdefault(patch.address & -_PAGE, []).append(patch)
+    for together in pages.values():
+        start = min(patch.address for patch in together)
+        end = max(patch.address + len(patch.data) for patch in together)
+        content = bytearray(memory.read(start, end - start))
+        for patch in together:
+            content[patch.address - start : patch.address - start + len(patch.data)] = patch.data
+        memory.write(start, content)
 
 
 def _map_core(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -38,25 +39,24 @@ def _unescape(path: str) -> str:
 
 def parse_maps(text: str) -> list[Mapping]:
     """The lines of a maps file."""
-    mappings = []
-    for line in text.split("\n"):
-        if not line:
-            continue
-        span, prot, offset, device, inode, *rest = line.split(None, 5)
-        start, _, end = span.partition("-")
-        major, _, minor = device.partition(":")
-        mappings.append(
-            Mapping(
-                int(start, 16),
-                int(end, 16),
-                prot,
-                int(offset, 16),
-                (int(major, 16), int(minor, 16)),
-                int(inode),
-                _unescape(rest[0]) if rest else "",
-            )
-        )
-    return mappings
+    return [_parse_line(line) for line in text.split("\n") if line]
+
+
+@lru_cache(maxsize=256)
+def _parse_line(line: str) -> Mapping:
+    """One line; kept, since without random addresses the same programs look the same."""
+    span, prot, offset, device, inode, *rest = line.split(None, 5)
+    start, _, end = span.partition("-")
+    major, _, minor = device.partition(":")
+    return Mapping(
+        int(start, 16),
+        int(end, 16),
+        prot,
+        int(offset, 16),
+        (int(major, 16), int(minor, 16)),
+        int(inode),
+        _unescape(rest[0]) if rest else "",
+    )
 
 
 def _read(path: str) -> bytes:

@@ -183,6 +183,17 @@ def set_registers(tid: int, registers: Registers) -> None:
     _request(_binding.PTRACE_SETREGS, tid, 0, ctypes.addressof(cast(ctypes.Structure, registers)))
 
 
+def peek_user(tid: int, offset: int) -> int:
+    """A word of the stopped tracee's struct user (its debug registers are there)."""
+    value: int = _binding.ptrace_peekuser(tid, offset)
+    return value & (1 << 64) - 1
+
+
+def poke_user(tid: int, offset: int, value: int) -> None:
+    """Set a word of the stopped tracee's struct user. Raises OSError for a value that is not allowed."""
+    _request(_binding.PTRACE_POKEUSER, tid, offset, value)
+
+
 def get_mask(tid: int) -> int:
     """The blocked signals; bit n - 1 stands for signal n."""
     mask = ctypes.c_uint64()
@@ -229,7 +240,7 @@ class Memory:
         """`size` bytes, or fewer where the mapping ends. Raises OSError where there is none."""
         return os.pread(self.fd, size, address)
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes | bytearray) -> None:
         """Put `data` at `address`; a private mapping gets its own copy of the pages."""
         if self._writable:
             os.pwrite(self.fd, data, address)

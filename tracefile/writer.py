@@ -15,7 +15,7 @@ import os
 import threading
 import zlib
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 QUEUE_BYTES = 8 << 20
 """Raw bytes that may wait for the worker before calls block; one larger piece is still accepted alone.
 So much is lost at the most when the recorder is killed."""
+_BATCH_BYTES = 256 << 10
+_BATCH_SECONDS = 0.03
+"""The worker waits so long for so much more before it begins: its turns cost the recording thread time."""
 _TIME_IN_AT = 72
 _TIME_OUT_AT = 80
 
@@ -94,6 +97,7 @@ class TraceWriter:
         self._jobs: deque[_Job] = deque()
         self._queued = 0
         self._busy = False
+        self._waiters = 0
         self._stopping = False
         self._closed = False
         self._copied_final = False
@@ -184,11 +188,11 @@ class TraceWriter:
 
     def add_domain(self, start: DomainStart) -> None:
         """Declare a domain; must precede its events. Like all methods that take a record, raises FieldError
-        for one that no reader would accept."""
+        for one that no reader would accept; only the image is believed, since checking it takes long."""
         if start.domain in self._domains:
             raise ValueError(f"domain {start.domain} was added before")
         section_a, section_b = start.encode()
-        DomainStart.decode(section_a, section_b)
+        DomainStart.decode(section_a, None)
         self._put(_Job(ChunkType.DOMAIN_START, section_a, section_b, start.domain))
         self._domains.add(start.domain)
         self.pids.add(start.pid)
@@ -241,8 +245,10 @@ class TraceWriter:
         """Wait until all that was added is in the file (in the kernel's memory: not necessarily on the
         disk)."""
         with self._lock:
-            while (self._jobs or self._busy) and self._error is None:
-                self._lock.wait()
+            with self._waiting():
+                self._lock.notify_all()
+                while (self._jobs or self._busy) and self._error is None:
+                    self._lock.wait()
             self._check()
 
     def close(self, final: Mapping[str, Any]) -> None:
@@ -335,12 +341,29 @@ class TraceWriter:
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="trace writer", daemon=True)
                 self._worker.start()
-            while self._queued and self._queued + job.size > QUEUE_BYTES and self._error is None:
-                self._lock.wait()
-            self._check()
+            if self._queued and self._queued + job.size > QUEUE_BYTES:
+                self._wait_for_room(job.size)
+            before = self._queued
             self._jobs.append(job)
             self._queued += job.size
+            if not before or before < _BATCH_BYTES <= self._queued:
+                self._lock.notify_all()
+
+    def _wait_for_room(self, size: int) -> None:
+        with self._waiting():
             self._lock.notify_all()
+            while self._queued and self._queued + size > QUEUE_BYTES and self._error is None:
+                self._lock.wait()
+        self._check()
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Meanwhile the worker tells of every job it has done, and does not wait for more."""
+        self._waiters += 1
+        try:
+            yield
+        finally:
+            self._waiters -= 1
 
     def _stop_worker(self) -> None:
         with self._lock:
@@ -350,27 +373,41 @@ class TraceWriter:
             self._worker.join()
 
     def _work(self) -> None:
-        while True:
-            with self._lock:
-                while not self._jobs and not self._stopping:
-                    self._lock.wait()
-                if not self._jobs:
-                    return
-                job = self._jobs.popleft()
-                self._busy = True
-            failure: Exception | None = None
-            try:
-                self._write(job)
-            except Exception as error:
-                failure = error
-            with self._lock:
-                self._busy = False
-                self._queued -= job.size
-                if failure is not None:
-                    self._error = failure
-                    self._jobs.clear()
-                    self._queued = 0
-                    self._stopping = True
+        while self._await_jobs():
+            while (job := self._next_job()) is not None:
+                failure: Exception | None = None
+                try:
+                    self._write(job)
+                except Exception as error:
+                    failure = error
+                self._done(job, failure)
+
+    def _await_jobs(self) -> bool:
+        """Wait until there is a batch of jobs, or some for long enough; False when no more will come."""
+        with self._lock:
+            while not self._jobs and not self._stopping:
+                self._lock.wait()
+            if self._queued < _BATCH_BYTES and not self._stopping and not self._waiters:
+                self._lock.wait(_BATCH_SECONDS)
+            return bool(self._jobs)
+
+    def _next_job(self) -> _Job | None:
+        with self._lock:
+            if not self._jobs:
+                return None
+            self._busy = True
+            return self._jobs.popleft()
+
+    def _done(self, job: _Job, failure: Exception | None) -> None:
+        with self._lock:
+            self._busy = False
+            self._queued -= job.size
+            if failure is not None:
+                self._error = failure
+                self._jobs.clear()
+                self._queued = 0
+                self._stopping = True
+            if self._waiters or self._stopping:
                 self._lock.notify_all()
 
     def _write(self, job: _Job) -> None:
