@@ -22,7 +22,9 @@ def text_of(code: int, b: int, c: int) -> str:
         case abi.Report.UNKNOWN_CALL:
             return f"system call {call_name(b)} is not known: it answered ENOSYS"
         case abi.Report.UNKNOWN_IOCTL:
-            return f"ioctl {b:#x} is not known: it answered ENOTTY"
+            if call_name(c) == "ioctl":
+                return f"ioctl {b:#x} is not known: it answered ENOTTY"
+            return f"{call_name(c)} {b:#x} is not known: it answered EINVAL"
         case abi.Report.SHARED_OUTSIDE:
             return (
                 f"memory at {b:#x} is shared with processes outside of the recording: "

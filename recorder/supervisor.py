@@ -149,7 +149,11 @@ class Supervisor:
             message, fds = received.message, received.fds
             shares = message.type == abi.Msg.HELLO_FORK and message.d == 1
             try:
-                if message.type not in (abi.Msg.HELLO_EXEC, abi.Msg.HELLO_FORK) or len(fds) != 2 - shares:
+                if message.type not in (abi.Msg.HELLO_EXEC, abi.Msg.HELLO_FORK):
+                    continue
+                if not fds:
+                    self._without_log(message, received.sender or message.pid)
+                if len(fds) != 2 - shares:
                     continue
                 self._greeting(message, received.sender or message.pid, None if shares else fds[0], fds[-1])
             except (OSError, InterposerError) as error:
@@ -157,6 +161,16 @@ class Supervisor:
             finally:
                 for fd in fds:
                     os.close(fd)
+
+    def _without_log(self, message: Message, pid: int) -> None:
+        """A process could make no log: the limits it set leave it no descriptor or no memory."""
+        self.tell(
+            message.a, pid, f"process {pid} goes on unrecorded: its resource limits leave no room for a log"
+        )
+        if message.type == abi.Msg.HELLO_FORK and not self.problem:
+            with self._writing():
+                self._writer.add_domain(_forked(message, pid))
+                self._writer.end_domain(end_of(message.a, pid, None))
 
     def _greeting(self, message: Message, pid: int, ring_fd: int | None, control_fd: int) -> None:
         """A process has started: with a log of its own, or (no `ring_fd`) in the domain it names."""
@@ -179,16 +193,7 @@ class Supervisor:
         self._domains[message.a] = domain
         if message.type == abi.Msg.HELLO_FORK and not self.problem:
             with self._writing():
-                self._writer.add_domain(
-                    DomainStart(
-                        domain=message.a,
-                        kind="fork",
-                        pid=pid,
-                        parent_domain=message.b,
-                        ppid=message.c,
-                        time=time.monotonic_ns(),
-                    )
-                )
+                self._writer.add_domain(_forked(message, pid))
         if self.problem:
             self._unrecord(domain, abi.Stop.DISK)
         return domain
@@ -514,6 +519,17 @@ class Supervisor:
         for domain in self._domains.values():
             self._unrecord(domain, reason)
         self._notify(f"{why}; the program goes on unrecorded" + (f". {remedy}" if remedy else ""))
+
+
+def _forked(message: Message, pid: int) -> DomainStart:
+    return DomainStart(
+        domain=message.a,
+        kind="fork",
+        pid=pid,
+        parent_domain=message.b,
+        ppid=message.c,
+        time=time.monotonic_ns(),
+    )
 
 
 def _has_children() -> bool:

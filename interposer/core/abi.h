@@ -303,7 +303,7 @@ enum rr_share { RR_SHARE_FILE = 1, RR_SHARE_SYSV = 2, RR_SHARE_ALL = 3 /* --one-
 
 enum rr_report {
   RR_REP_UNKNOWN_CALL = 1,   /* b = number: answered ENOSYS */
-  RR_REP_UNKNOWN_IOCTL = 2,  /* b = request: its effect is not known; answered ENOTTY */
+  RR_REP_UNKNOWN_IOCTL = 2,  /* b = request, option or command, c = call: its effect is not known; answered ENOTTY or EINVAL */
   RR_REP_SHARED_OUTSIDE = 3, /* b = address: memory shared with processes outside the recording */
   RR_REP_SHARED_LATE = 4,    /* b = inode, c = the other domain */
   RR_REP_REFUSED = 5,        /* b = number: refused by design (io_uring, rseq is silent) */

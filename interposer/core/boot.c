@@ -98,6 +98,7 @@ NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 aux
   u64 vdso = aux_value(auxv, AT_SYSINFO_EHDR);
   if (vdso) space.vdso_clock = find_clock(vdso);
   struct thread *th = first_thread();
+  keep_places(RR_FD_CONTROL);
   ring_create(space.domain);
   hide_kernel_hints(auxv);
   SYS4(RR_NR_rt_sigprocmask, 0, NULL, &th->mask, 8);

@@ -73,14 +73,14 @@ s32 hide_fd(s32 fd, u32 which, int cloexec) {
  * table is in the way, to a high one. */
 void hide_control(s32 fd) {
   struct limits limits;
-  s64 target = space.shares_fds ? -1 : SYS3(RR_NR_dup3, fd, HIDDEN(RR_FD_CONTROL), SOCK_CLOEXEC);
+  s64 target = fd == HIDDEN(RR_FD_CONTROL) ? fd : space.shares_fds ? -1 : SYS3(RR_NR_dup3, fd, HIDDEN(RR_FD_CONTROL), SOCK_CLOEXEC);
   if (target < 0) {
     limits_lift(&limits);
     if (!space.shares_fds) target = SYS3(RR_NR_dup3, fd, HIDDEN(RR_FD_CONTROL), SOCK_CLOEXEC);
     for (u64 from = space.fd_base + RR_FD_COUNT; target < 0 && from > 2; from /= 2) target = SYS3(RR_NR_fcntl, fd, F_DUPFD_CLOEXEC, from);
     limits_restore(&limits);
   }
-  if (target >= 0) SYS1(RR_NR_close, fd);
+  if (target >= 0 && target != fd) SYS1(RR_NR_close, fd);
   space.control_fd = (u32)(target >= 0 ? target : fd);
 }
 

@@ -215,6 +215,7 @@ void log_commit(struct thread *th, s64 result);
 void log_abandon(struct thread *th);
 void log_simple(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result); /* a whole event without payload */
 void log_flush_room(u32 events);
+void keep_places(u32 from);
 void stop_recording(u32 reason);
 static inline int logging(void) { return RING->state == RR_RECORDING; }
 

@@ -186,7 +186,8 @@ void log_simple(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result) 
 
 void log_abandon(struct thread *th) { th->event_open = 0; }
 
-/* The ring of a new domain: made here, handed to the recorder with this process's control socket. */
+/* ---- the ring of a new domain: made here, handed to the recorder with this process's control socket ---- */
+
 static s64 log_memory(void) {
   struct rlimit_k size;
   if (SYS4(RR_NR_prlimit64, 0, RLIMIT_FSIZE, NULL, &size) >= 0 && size.soft < RR_RING_SIZE) return -ENOMEM; /* else SIGXFSZ */
@@ -201,21 +202,34 @@ static s64 log_memory(void) {
 
 static s64 control_pair(s32 *pair) { return SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair); }
 
-/* Where neither can be had, although limits are lifted, the program goes on unrecorded. */
+/* The second try: limits are lifted, and the hidden numbers that only keep a place are used for it. */
+static s64 create_hard(s64 *memory, s32 *pair) {
+  struct limits limits;
+  limits_lift(&limits);
+  if (*memory >= 0) SYS1(RR_NR_close, *memory);
+  for (u32 i = RR_FD_CONTROL; i < RR_FD_COUNT; i++) SYS1(RR_NR_close, HIDDEN(i));
+  s64 paired = control_pair(pair);
+  *memory = paired < 0 ? paired : log_memory();
+  limits_restore(&limits);
+  return *memory < 0 ? *memory : paired;
+}
+
+/* Numbers of the core's own that nothing uses are taken, so that the program gets none of them. */
+void keep_places(u32 from) {
+  for (u32 i = from; i < RR_FD_COUNT; i++)
+    if (SYS2(RR_NR_fcntl, HIDDEN(i), F_GETFL) < 0) SYS3(RR_NR_dup3, HIDDEN(RR_FD_GLOBAL), HIDDEN(i), i == RR_FD_CONTROL ? SOCK_CLOEXEC : 0);
+}
+
+/* Where neither can be had the program goes on unrecorded, and the recorder is told. */
 static void create(u32 domain, struct rr_msg *hello) {
   s32 pair[2] = {-1, -1}, fds[2];
   s64 memory = log_memory(), paired = memory < 0 ? -1 : control_pair(pair);
-  if (paired < 0) {
-    struct limits limits;
-    limits_lift(&limits);
-    if (memory < 0) memory = log_memory();
-    if (memory >= 0) paired = control_pair(pair);
-    limits_restore(&limits);
-  }
+  int hard = paired < 0;
+  if (hard) paired = create_hard(&memory, pair);
   if (paired < 0) {
     if (SYS6(RR_NR_mmap, RR_RING, RR_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (s64)RR_RING)
       fatal("no memory for the log");
-    if (memory >= 0) SYS1(RR_NR_close, memory);
+    if (pair[0] >= 0) SYS1(RR_NR_close, pair[0]);
     memory = -1;
   } else {
     hide_control(pair[0]);
@@ -233,11 +247,15 @@ static void create(u32 domain, struct rr_msg *hello) {
   start_slot();
   fds[0] = (s32)memory;
   fds[1] = pair[1];
-  if (memory < 0)
-    stop_recording(RR_STOP_RECORDER);
-  else if (channel_send(HIDDEN(RR_FD_HELLO), hello, fds, 2) < 0) stop_recording(RR_STOP_RECORDER);
+  if (channel_send(HIDDEN(RR_FD_HELLO), hello, fds, memory < 0 ? 0 : 2) < 0 || memory < 0) stop_recording(RR_STOP_RECORDER);
   if (memory >= 0) SYS1(RR_NR_close, memory);
   if (pair[1] >= 0) SYS1(RR_NR_close, pair[1]);
+  if (hard) {
+    struct limits limits;
+    limits_lift(&limits);
+    keep_places(RR_FD_CONTROL);
+    limits_restore(&limits);
+  }
 }
 
 void ring_create(u32 domain) {

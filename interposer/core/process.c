@@ -298,12 +298,13 @@ static s64 replay_fork(struct thread *th, u64 nr, u64 *args, u64 ip, const struc
   th->tid = th->pid = (u32)result;
   space.domain = domain;
   ring_receive(domain, th->pid, 0, same);
-  if (same) {
+  if (same)
     wait_turn(th);
-  } else {
+  event = next_event(th);
+  if (!same) {
+    if (event) th->tid = th->pid = event->task; /* its number in its own namespace */
     RING->owner = th->tid;
   }
-  event = next_event(th);
   if (!event) park(th, RR_DIV_END, NULL);
   if (event->kind != (same ? RR_K_TASK_START : RR_K_FORK))
     park(th, RR_DIV_KIND, &(struct rr_event){.task = th->tid, .kind = RR_K_FORK});

@@ -30,7 +30,11 @@ static void clean_masks(u64 nr, const u64 *args, u64 *kernel_args, struct masks 
   kernel_args[at] = (u64)&m->mask;
 }
 
-static void report_once(u32 what, u64 nr) {
+static void report_once(u32 what, u64 nr, const u64 *args) {
+  if (what == RR_REP_UNKNOWN_IOCTL) {
+    report(what, args[rr_calls[nr].sub_arg], nr, 0);
+    return;
+  }
   if (nr < 512) {
     if (space.reported_calls[nr / 32] & (1u << (nr % 32))) return;
     space.reported_calls[nr / 32] |= 1u << (nr % 32);
@@ -45,7 +49,7 @@ s64 record_made(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result) 
 }
 
 static s64 refuse(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result, u32 what) {
-  if (what) report_once(what, nr == RR_NR_ioctl ? args[1] : nr);
+  if (what) report_once(what, nr, args);
   log_begin(th, RR_K_SYSCALL, nr < 65536 ? (u32)nr : 65535, ip, args);
   th->event.flags |= RR_EF_UNKNOWN;
   log_commit(th, result);
