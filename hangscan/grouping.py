@@ -100,7 +100,9 @@ class Grouper:
         return operation.resource.kind in _TAKES_OVER.get(pattern.kind, ())
 
     def _end(self, stack: Sequence[StackFrame]) -> int | None:
-        return len(stack) - self._loop.depth if self._loop.depth and self._loop.depth < len(stack) else None
+        """The index of the loop's frame, None where it is not on the stack."""
+        frames = self._loop.frames
+        return next((at for at, one in enumerate(stack) if at and (one.function, one.sp) in frames), None)
 
     def _whole(self, parts: Sequence[Operation], pattern: Pattern) -> Operation:
         """One operation for all calls that a function made."""

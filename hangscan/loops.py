@@ -147,17 +147,15 @@ def actions_of(log: DomainLog, task: int, waits: Sequence[int], startup: bool) -
     return actions
 
 
-def own_frames(groups: Sequence[WaitGroup]) -> set[tuple[str, int]]:
+def own_frames(groups: Sequence[WaitGroup], knowledge: Knowledge) -> frozenset[tuple[str, int]]:
     """The loops' own activations, as (function, stack pointer): what an action's stacks go through."""
     found: set[tuple[str, int]] = set()
     for group in groups:
-        if not 0 < group.depth <= len(group.stack):
-            continue
-        own = group.stack[len(group.stack) - group.depth].function
-        found |= {
-            (frame.function, frame.sp)
-            for stack in group.stacks.values()
-            for frame in stack
-            if frame.function == own
-        }
-    return found
+        for stack in group.stacks.values():
+            told = loop_of(stack, knowledge) if group.toolkit != PLAIN else None
+            index = told[0] if isinstance(told, tuple) else -1
+            if group.toolkit == PLAIN and 0 < group.depth <= len(stack):
+                index = len(stack) - group.depth
+            if index >= 0:
+                found.add((stack[index].function, stack[index].sp))
+    return frozenset(found)

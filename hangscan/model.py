@@ -99,7 +99,8 @@ class Action:
 
 @dataclass(slots=True)
 class Loop:
-    """An event loop: its thread, what it is built on, its actions, and the stack of a typical wait."""
+    """An event loop: its thread, what it is built on, its actions, the stack of a typical wait, and its own
+    activations as (function, stack pointer), those of nested loops included."""
 
     domain: int
     task: int
@@ -109,7 +110,7 @@ class Loop:
     waits: int
     actions: list[Action]
     stack: tuple[StackFrame, ...] = ()
-    depth: int = 0
+    frames: frozenset[tuple[str, int]] = frozenset()
     name: str = ""
 
 

@@ -29,12 +29,15 @@ from interfaces.abi import Kind
 from interfaces.errors import RrPyError
 from replayer.backtrace import StackFrame, StackReader
 from replayer.session import Session
-from replayer.stacks import Collector, Wanted
+from replayer.stacks import Collector, Found, Wanted
 from tracefile import TraceReader
 
 _LEAST_COMPUTE_NS = 20_000_000
 _PR_SET_NAME = 15
 _PRCTL = 157
+_REPRODUCED = 0.3
+"""Computing that a replay does in less than this part of the time was no computing: the machine was busy
+with something else, or read pages from the disk."""
 _HELPERS = (
     "gmain",
     "gdbus",
@@ -190,8 +193,9 @@ class _Scan:
         for one in every:
             if one.until is None:
                 one.stack = domain.stacks.get(one.event, ())
-            else:
-                one.samples = samples.get(one.event, ())
+            elif (found := samples.get(one.event)) is not None:
+                one.samples = found.samples
+                one.detail["replayed_ms"] = found.seconds * 1000
         _share_stacks(every)
         for groups in domain.groups.values():
             for group in groups:
@@ -199,10 +203,8 @@ class _Scan:
                     event: domain.stacks[event] for event in group.events if event in domain.stacks
                 }
 
-    def _replay(
-        self, number: int, wanted: Sequence[Wanted], domain: _Domain
-    ) -> dict[int, tuple[tuple[StackFrame, ...], ...]]:
-        samples: dict[int, tuple[tuple[StackFrame, ...], ...]] = {}
+    def _replay(self, number: int, wanted: Sequence[Wanted], domain: _Domain) -> dict[int, Found]:
+        samples: dict[int, Found] = {}
         if not wanted:
             return samples
         name = f"process {self._reader.domains[number].pid} ({self._reader.domains[number].comm})"
@@ -217,7 +219,7 @@ class _Scan:
                     if found.wanted.until is None:
                         domain.stacks[found.wanted.event] = found.frames
                     else:
-                        samples[found.wanted.event] = found.samples
+                        samples[found.wanted.event] = found
                 if collector.ended is not None:
                     ended = collector.ended
                     why = ended.message.splitlines()[0] if ended.message else f"it ended ({ended.end.value})"
@@ -245,13 +247,14 @@ class _Scan:
             return
         main = max(idle, key=lambda group: len(group.events), default=None)
         loop = self._loop(domain, task, main)
+        loop.frames = own_frames(idle, self._knowledge)
         loop.waits = len(waits)
         loop.actions = (
             actions_of(domain.log, task, waits, self._options.startup or whole)
             if waits
             else [_life(domain.log, task)]
         )
-        _assign(loop.actions, operations, set(waits), idle, whole)
+        _assign(loop.actions, operations, set(waits), loop.frames, whole)
         yield loop, self._group(domain, walked, loop)
 
     def _critical(
@@ -292,10 +295,8 @@ class _Scan:
         stack = main.stack if main is not None else ()
         own = _names(domain.log).get(task, "")
         name = f"{own or info.comm} ({'main thread' if task == pid else f'thread {task}'} of {pid})"
-        return Loop(
-            info.domain, task, pid, info.comm, main.toolkit if main is not None else "", 0, [], stack,
-            main.depth if main is not None else 0, name,
-        )  # fmt: skip
+        toolkit = main.toolkit if main is not None else ""
+        return Loop(info.domain, task, pid, info.comm, toolkit, 0, [], stack, name=name)
 
     def _group(self, domain: _Domain, walked: Walked, loop: Loop) -> list[Candidate]:
         grouper = Grouper(
@@ -358,16 +359,17 @@ def matches_function(frame: StackFrame, wanted: Iterable[str]) -> bool:
 
 def _assign(
     actions: Sequence[Action], operations: Sequence[Operation], idle_waits: set[int],
-    idle: Sequence[WaitGroup], whole: bool,
+    frames: frozenset[tuple[str, int]], whole: bool,
 ) -> None:  # fmt: skip
     """Give each action its operations: what the loop itself called, as far as stacks tell."""
     starts = [action.first_event for action in actions]
-    frames = own_frames(idle)
     for one in operations:
         if one.event in idle_waits and one.until is None:
             continue
         index = int(np.searchsorted(starts, one.event, side="right")) - 1
         if index < 0 or one.event >= actions[index].last_event:
+            continue
+        if one.detail.get("replayed_ms", one.observed_ms) < one.observed_ms * _REPRODUCED:
             continue
         stack = one.stack or (one.samples[0] if one.samples else ())
         action = actions[index]

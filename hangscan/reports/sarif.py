@@ -40,6 +40,14 @@ def text(report: Report, version: str, root: Path) -> str:
 def as_document(report: Report, version: str, root: Path) -> dict[str, Any]:
     """The SARIF log as JSON values."""
     kinds = sorted({one.resource.kind for one in report.candidates})
+    results = [_result(one, kinds, report, root) for one in report.candidates]
+    return log(version, root, kinds, [*report.notes, PROJECTION_LIMITS], results)
+
+
+def log(
+    version: str, root: Path, kinds: list[str], notes: list[str], results: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A SARIF log with one run of the tool."""
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -58,12 +66,11 @@ def as_document(report: Report, version: str, root: Path) -> dict[str, Any]:
                     {
                         "executionSuccessful": True,
                         "toolExecutionNotifications": [
-                            {"level": "note", "message": {"text": note}}
-                            for note in [*report.notes, PROJECTION_LIMITS]
+                            {"level": "note", "message": {"text": note}} for note in notes
                         ],
                     }
                 ],
-                "results": [_result(one, kinds, report, root) for one in report.candidates],
+                "results": results,
             }
         ],
     }
@@ -88,17 +95,16 @@ def _result(one: Candidate, kinds: list[str], report: Report, root: Path) -> dic
     words += f"{milliseconds(one.observed_ms)} here, {times(one.count)}"
     if worst[1] > one.observed_max_ms:
         words += f"; {milliseconds(worst[1])} under {worst[0]}"
-    location = _place(one, root)
     result: dict[str, Any] = {
         "ruleId": f"hang/{kind}",
         "ruleIndex": kinds.index(kind),
         "level": "error" if one.observed_max_ms >= report.threshold_ms else "warning",
         "message": {"text": f"{words}. Instead: {one.fix}."},
-        "locations": [location],
+        "locations": [_place(one, root)],
         "stacks": [
             {
                 "message": {"text": "where it blocks"},
-                "frames": [{"location": _location(frame, root)} for frame in one.stack],
+                "frames": [{"location": location(frame, root)} for frame in one.stack],
             }
         ]
         if one.stack
@@ -129,19 +135,20 @@ def _place(one: Candidate, root: Path) -> dict[str, Any]:
     best = next((frame for frame in frames if frame is not None and frame.line), None)
     if best is None:
         best = one.blamed_frame or StackFrame(one.operation, "", 0, "", "native")
-    return _location(best, root)
+    return location(best, root)
 
 
-def _location(frame: StackFrame, root: Path) -> dict[str, Any]:
-    location: dict[str, Any] = {"logicalLocations": [{"name": frame.function, "kind": "function"}]}
+def location(frame: StackFrame, root: Path) -> dict[str, Any]:
+    """A place in source, or in a binary where the source is not known."""
+    result: dict[str, Any] = {"logicalLocations": [{"name": frame.function, "kind": "function"}]}
     name = frame.file if frame.file and frame.line else frame.module
     if name and not name.startswith(("<", "[")):
         physical: dict[str, Any] = {"artifactLocation": _artifact(name, root)}
         if frame.file and frame.line:
             physical["region"] = {"startLine": frame.line}
-        location["physicalLocation"] = physical
-    location["message"] = {"text": frame.function}
-    return location
+        result["physicalLocation"] = physical
+    result["message"] = {"text": frame.function}
+    return result
 
 
 def _artifact(name: str, root: Path) -> dict[str, str]:
