@@ -79,7 +79,7 @@ class Blocking:
         return self._python.keys()
 
     def _find(self, name: str) -> Blocks | None:
-        if name in _NOT:
+        if name in _NOT or name.startswith("g_settings_get_"):
             return None
         learnt = self.learnt.get(name)
         if learnt is not None and not name.startswith(("g_main_", "gtk_main", "g_signal_", "g_closure_")):

@@ -84,6 +84,7 @@ class _Program:
         self.functions = self._functions()
         self.starts = [one.start for one in self.functions]
         self.by_start = {one.start: one for one in self.functions}
+        self.by_name = {one.name: one.start for one in self.functions}
         self.stubs: dict[int, str] = {}
         self.taken: dict[int, str] = {}
         self.tables: dict[int, list[int]] = {}
@@ -210,7 +211,11 @@ class _Program:
         if not name:
             return
         if target is None or self.stubs.get(target):
-            function.imports.append((one.address, name))
+            own = self.by_name.get(name)
+            if own is not None:
+                function.calls.append((one.address, own))
+            else:
+                function.imports.append((one.address, name))
         if name in self.registrars or name in self.workers:
             for register in _ARGUMENTS:
                 value = loaded.get(register)
@@ -307,6 +312,7 @@ def _points(
     workers = {start for start, registrar in program.taken.items() if registrar in program.workers}
     came: dict[int, tuple[int, int] | None] = {}
     queue: deque[int] = deque()
+    told: set[tuple[int, str]] = set()
     for start in sorted(handlers):
         came[start] = None
         queue.append(start)
@@ -315,7 +321,8 @@ def _points(
         function = program.by_start[start]
         for at, name in function.imports:
             blocks = blocking.native(name)
-            if blocks is not None:
+            if blocks is not None and (start, name) not in told:
+                told.add((start, name))
                 path, first = _path(program, came, start, at, lines)
                 why, toolkit = handlers[first]
                 yield HangPoint(

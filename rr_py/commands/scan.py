@@ -40,18 +40,14 @@ Exit status: 0; with --fail-above 1 if something takes or would take that long; 
 """
 
 
-class Duration(click.ParamType):
-    """A time: `200ms`, `1.5s`; a bare number is milliseconds."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        match = _DURATION.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no time: write it as 200ms or 1.5s", param, ctx)
-        return float(match[1]) * _UNITS[match[2]]
+def read_duration(context: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Milliseconds of `200ms` or `1.5s`; a bare number is milliseconds."""
+    if value is None:
+        return None
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        raise click.BadParameter(f"{value!r} is no time: write it as 200ms or 1.5s")
+    return float(match[1]) * _UNITS[match[2]]
 
 
 @click.command(epilog=EPILOG, options_metavar="[OPTIONS]")
@@ -61,7 +57,7 @@ class Duration(click.ParamType):
     "'none' for what was observed alone.",
 )  # fmt: skip
 @click.option(
-    "--threshold", type=Duration(), default="100ms", show_default=True, metavar="TIME",
+    "--threshold", callback=read_duration, default="100ms", show_default=True, metavar="TIME",
     help="Report what blocks, or would, for so long.",
 )  # fmt: skip
 @click.option(
@@ -97,7 +93,7 @@ class Duration(click.ParamType):
 @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write the report to FILE.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Show all findings in the table.")
 @click.option(
-    "--fail-above", type=Duration(), metavar="TIME",
+    "--fail-above", callback=read_duration, metavar="TIME",
     help=f"End with status {FAILED} if something blocks, or would, for so long.",
 )  # fmt: skip
 @click.option("--ignore-cpu", is_flag=True, help="Replay on a CPU that lacks features of the recorded one.")
@@ -130,9 +126,11 @@ def command(
     instead.
     """
     from hangscan import Options
+    from hangscan.options import DEFAULT_ENVIRONMENTS
 
-    chosen_environments = tuple(name for name in environments if name != "none")
+    named = tuple(name for name in environments if name != "none")
     options = Options(
+        environments=named if environments else DEFAULT_ENVIRONMENTS,
         threshold_ms=threshold,
         critical=critical,
         threads=threads,
@@ -143,7 +141,6 @@ def command(
         patterns=Path(store) if store is not None else None,
         ignore_cpu=ignore_cpu,
         environment_folders=(user_environments(),),
-        **({"environments": chosen_environments} if environments else {}),
     )
     if static and not words:
         return search(static, options, form, output, fail_above)
