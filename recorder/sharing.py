@@ -68,5 +68,7 @@ class Sharing:
 
     def forget(self, number: int) -> None:
         """The domain has ended."""
-        for key in [key for key, known in self._mapped.items() if known.pop(number, None) is not None and not known]:
+        for key in [
+            key for key, known in self._mapped.items() if known.pop(number, None) is not None and not known
+        ]:
             del self._mapped[key]

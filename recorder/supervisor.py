@@ -264,8 +264,8 @@ class Supervisor:
                 process.domain.number,
                 process.pid,
                 f"{decision.name} is shared by processes that are recorded apart (domains "
-                f"{process.domain.number} and {decision.late.number}): what passes through it may not replay; "
-                "record with --one-domain",
+                f"{process.domain.number} and {decision.late.number}): what passes through it may not "
+                "replay; record with --one-domain",
             )
         process.channel.send(answer, fds=fds)
 

@@ -97,7 +97,12 @@ def _walk_up(reader: TraceReader, info: DomainInfo, needed: set[int], until: dic
 def _sharing(reader: TraceReader, wanted: set[int]) -> list[DomainInfo]:
     """The domains that can only be replayed together with those `wanted`: their processes have moved from one
     to another, because they share memory."""
-    moves = [(info.domain, end.code) for info in reader.domains.values() for end in info.ends if end.status == "execed" and end.code]
+    moves = [
+        (info.domain, end.code)
+        for info in reader.domains.values()
+        for end in info.ends
+        if end.status == "execed" and end.code
+    ]
     found: set[int] = set()
     while more := {n for pair in moves if (wanted | found) & set(pair) for n in pair} - wanted - found:
         found |= more

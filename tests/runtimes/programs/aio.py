@@ -1,4 +1,5 @@
 """CPython: asyncio with sockets, subprocesses, timers, threads, signals."""
+
 import asyncio
 import os
 import signal
@@ -28,7 +29,9 @@ async def main() -> None:
     got = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, got.set)
     results = await asyncio.gather(*(client(port, n) for n in range(20)))
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "print(6*7)", stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "print(6*7)", stdout=asyncio.subprocess.PIPE
+    )
     out, _ = await process.communicate()
     os.kill(os.getpid(), signal.SIGUSR1)
     await got.wait()

@@ -1,4 +1,5 @@
 """CPython: a threading HTTP server, asked by several threads of the same process."""
+
 import http.server
 import threading
 import urllib.request

@@ -1,4 +1,5 @@
-"""CPython: multiprocessing by each start method, shared memory, queues, pools, a process pool executor. argv[1]: the method."""
+"""CPython: multiprocessing by each start method (argv[1]), shared memory, queues, pools, an executor."""
+
 import multiprocessing as mp
 import sys
 from concurrent.futures import ProcessPoolExecutor

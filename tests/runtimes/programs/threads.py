@@ -1,4 +1,5 @@
 """CPython: threads with locks, conditions and queues, a thread pool, and what order things happened in."""
+
 import queue
 import threading
 import time
