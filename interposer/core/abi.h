@@ -63,7 +63,7 @@ enum rr_kind {
   RR_K_DATA = 12,      /* payload that did not fit into the same task's next event; result = that event's
                           kind. RR_K_PREEMPT: memory to be written at once, after the event before */
   RR_K_CHECKSUM = 13,  /* result = hash of all writable memory; args[0] = bytes hashed */
-  RR_K_DEATH = 14,     /* the process is about to die of signal nr; args[0] = core dump flag */
+  RR_K_DEATH = 14,     /* the process is about to die of signal nr; args[0] = RR_SIG_ENTRY: at the call it makes next */
   RR_K_EXECED = 15,    /* written by the recorder: this task's execve succeeded; args[0] = the new domain */
   RR_K_STOPPED = 16,   /* recording stops here while the program goes on; result = RR_STOP_* */
   RR_K_RESUME = 17,    /* the task got the baton back after YIELD or PREEMPT */

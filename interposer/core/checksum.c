@@ -139,6 +139,7 @@ u64 checksum_memory(u64 *bytes) {
 
 void checksum_event(struct thread *th) {
   u64 bytes = 0, sum = checksum_memory(&bytes);
+  if (!bytes) return; /* no /proc here */
   log_begin(th, RR_K_CHECKSUM, 0, 0, (u64[6]){bytes, 0, 0, 0, 0, 0});
   log_commit(th, (s64)sum);
 }

@@ -288,6 +288,7 @@ s64 record_made(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result);
 /* ---- replay.c ---- */
 void replay_call_all(struct thread *th, u64 nr, u64 *args, u64 ip);
 void replay_after(struct thread *th); /* signals and preemptions that come next for this thread */
+struct rr_event *replay_before(struct thread *th, u64 nr, const u64 *args, u64 ip); /* past checksums, yields, signals */
 struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip); /* its K_SYSCALL, not consumed; NULL: a signal came first */
 void replay_release(struct thread *th, u64 nr, const u64 *args, u64 ip); /* its K_RELEASE, then the turn */
 void replay_expect(struct thread *th, u32 kind); /* consumes an event of this kind */

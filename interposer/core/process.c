@@ -92,7 +92,7 @@ static void forget_killed(struct thread *child) {
 
 static void log_killed(struct thread *th, const struct thread *child) {
   if (!was_killed(child) || !child->tid) return;
-  log_begin(th, RR_K_DEATH, SIGKILL, 0, NULL);
+  log_begin(th, RR_K_DEATH, SIGKILL, 0, (u64[6]){RR_SIG_ENTRY, 0, 0, 0, 0, 0});
   th->event.task = child->tid;
   log_commit(th, 0);
 }
@@ -244,8 +244,9 @@ static s64 replay_thread(struct thread *th, u64 nr, u64 *args, u64 ip, const str
               CLONE_CHILD_CLEARTID;
   if (!(want->flags & CLONE_THREAD)) flags |= CLONE_PARENT | SIGCHLD;
   if (waits) {
-    event = next_event(th);
-    if (event && event->kind == RR_K_RELEASE) {
+    event = replay_before(th, nr, args, ip);
+    if (!event) return RR_SIGNALLED;
+    if (event->kind == RR_K_RELEASE) {
       replay_release(th, nr, args, ip);
       event = next_event(th);
       if (event && event->kind == RR_K_TASK_START) {

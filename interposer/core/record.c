@@ -178,11 +178,13 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
     th->event.flags |= RR_EF_BLOCKED;
   }
   if (result == -EINTR && fx.flags & RR_CF_MASK) th->suspended = (u32)mask_of_call(nr, args, &th->call_mask);
+  s64 written = result;
   if (nr == RR_NR_getdents64 && result > 0) result = hide_in_directory(args[0], (u8 *)args[1], result);
   if (nr == RR_NR_personality && result > 0) result &= ~0x40000l;
   th->event.time_out = precise ? time_out : now_coarse();
   if (precise) th->event.flags |= RR_EF_PRECISE;
   if (result != RR_RESTART) log_outputs(th, &fx, args, result, lengths);
+  if (written > result && result >= 0) log_region(th, RR_R_OUT, 1, args[1] + (u64)result, (u64)(written - result));
   if (echo && result > 0) {
     th->event.flags |= class == FD_OUT ? RR_EF_ECHO_OUT : RR_EF_ECHO_ERR;
     log_bytes(th, RR_R_SEQ, 255, 0, &seq, 8);

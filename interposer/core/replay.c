@@ -59,8 +59,8 @@ static void check_checksum(struct thread *th, const struct rr_event *event) {
   consume(th);
 }
 
-/* Events that stand before the call itself. Returns its K_SYSCALL, or NULL when a signal is delivered instead. */
-struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip) {
+/* Goes past the events that stand before a call. Returns the call's first own, or NULL when a signal is delivered instead. */
+struct rr_event *replay_before(struct thread *th, u64 nr, const u64 *args, u64 ip) {
   for (;;) {
     struct rr_event *event = next_event(th);
     struct rr_event found = {.task = th->tid, .kind = RR_K_SYSCALL, .nr = (u16)nr, .ip = ip};
@@ -68,20 +68,11 @@ struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip
     for (u32 i = 0; i < 6; i++) found.args[i] = args[i];
     if (event->task != th->tid) park(th, RR_DIV_KIND, &found);
     switch (event->kind) {
-      case RR_K_TASK_EXIT:
-      case RR_K_SYSCALL: compare(th, event, nr, args, ip); return event;
+      case RR_K_TASK_EXIT: case RR_K_SYSCALL: case RR_K_RELEASE: case RR_K_EXECED: return event;
       case RR_K_DATA:
         check_inputs(th, event, &found);
         apply_outputs(th, event);
         consume(th);
-        break;
-      case RR_K_RELEASE:
-        compare(th, event, nr, args, ip);
-        apply_outputs(th, event);
-        consume(th);
-        if (nr == RR_NR_execve || nr == RR_NR_execveat) break;
-        pass_turn(th);
-        wait_turn(th);
         break;
       case RR_K_YIELD:
         consume(th);
@@ -102,10 +93,24 @@ struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip
         consume(th);
         die_of_signal(th, sig);
       }
-      case RR_K_EXECED: return event;
       case RR_K_JOIN: replay_join(th); break;
       default: park(th, RR_DIV_KIND, &found);
     }
+  }
+}
+
+/* The call's K_SYSCALL (or what stands for it), its K_RELEASE done; NULL when a signal is delivered instead. */
+struct rr_event *replay_match(struct thread *th, u64 nr, const u64 *args, u64 ip) {
+  for (;;) {
+    struct rr_event *event = replay_before(th, nr, args, ip);
+    if (!event || event->kind == RR_K_EXECED) return event;
+    compare(th, event, nr, args, ip);
+    if (event->kind != RR_K_RELEASE) return event;
+    apply_outputs(th, event);
+    consume(th);
+    if (nr == RR_NR_execve || nr == RR_NR_execveat) continue;
+    pass_turn(th);
+    wait_turn(th);
   }
 }
 
@@ -122,6 +127,7 @@ void replay_after(struct thread *th) {
     } else if (event->kind == RR_K_DATA && event->result == RR_K_PREEMPT) {
       replay_state(th, event);
     } else if (event->kind == RR_K_DEATH) {
+      if (event->args[0] == RR_SIG_ENTRY) return;
       u32 sig = event->nr;
       if ((BIT(sig) & (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGFPE))) && event->ip != th->frame->uc.mc.regs[R_RIP])
         return;

@@ -26,8 +26,9 @@ int main(void) {
   read(p[0], &c, 1);
   await_sleep(child);
   l.l_type = F_UNLCK;
-  SHOW(fcntl(fd, F_SETLK, &l));
+  int unlocked = fcntl(fd, F_SETLK, &l);
   wait(NULL);
+  printf("unlocked %d\n", unlocked);
   struct flock o = {F_WRLCK, SEEK_SET, 0, 0};
   SHOW(fcntl(fd, F_OFD_SETLK, &o));
   SHOW(fcntl(other, F_OFD_SETLK, &o));
