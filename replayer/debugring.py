@@ -38,7 +38,7 @@ REQUEST_CLONE = 1
 class Breakpoint(ctypes.LittleEndianStructure):
     """struct rr_breakpoint"""
 
-    _fields_ = [("addr", _u64), ("byte", _u8), ("inserted", _u8), ("pad", _u8 * 6)]
+    _fields_ = [("addr", _u64), ("byte", _u8), ("inserted", _u8), ("soft", _u8), ("pad", _u8 * 5)]
 
 
 class WatchSlot(ctypes.LittleEndianStructure):
@@ -70,7 +70,10 @@ class Debug(ctypes.LittleEndianStructure):
         ("signal", _u32),
         ("nbreak", _u32),
         ("watches", WatchSlot * WATCHES),
-        ("reserved", _u64 * 8),
+        ("stepped_event", _u64),
+        ("stepped_in_event", _u64),
+        ("soft_hits", _u64),
+        ("reserved", _u64 * 5),
         ("breaks", Breakpoint * BREAKPOINTS),
     ]
 

@@ -65,7 +65,8 @@ void debug_mapped(void) {
 
 /* ---- hits and steps ---- */
 
-static void hit(struct thread *th, u32 reason) {
+/* 1: the task was parked, and the tool has given new orders. */
+static int hit(struct thread *th, u32 reason) {
   if (DEBUG->hits_event != RING->event_count) {
     DEBUG->hits_event = RING->event_count;
     DEBUG->hits_in_event = 0;
@@ -75,9 +76,10 @@ static void hit(struct thread *th, u32 reason) {
   if (DEBUG->skip) {
     DEBUG->skip--;
     th->pass = 1;
-    return;
+    return 0;
   }
   park_for(th, reason);
+  return 1;
 }
 
 static u64 load(u64 address, u32 len) {
@@ -106,21 +108,39 @@ static int watches_access(void) {
   return 0;
 }
 
-static void step_done(struct thread *th, u64 *regs, int seen) {
-  u32 mode = th->stepping;
-  th->stepping = NO_STEP;
-  if (seen) hit(th, RR_P_WATCH);
-  if (mode != USER_STEP || !DEBUG->steps) return;
+static int breakpoint_hit(struct thread *th, volatile struct rr_breakpoint *at) {
+  if (!at->soft) return hit(th, RR_P_BREAK);
+  DEBUG->soft_hits++;
+  th->pass = 1;
+  return 0;
+}
+
+static void count_step(void) {
   DEBUG->steps--;
   DEBUG->stepped++;
-  if (breakpoint_at(regs[R_RIP])) {
-    hit(th, RR_P_BREAK);
-    if (!DEBUG->steps) return;
+  if (DEBUG->stepped_event != RING->event_count) {
+    DEBUG->stepped_event = RING->event_count;
+    DEBUG->stepped_in_event = 0;
+  } else {
+    DEBUG->stepped_in_event++;
   }
-  if (!DEBUG->steps || (DEBUG->range_end && regs[R_RIP] - DEBUG->range_start >= DEBUG->range_end - DEBUG->range_start)) {
-    DEBUG->steps = 0;
-    park_for(th, RR_P_STEP);
-  }
+}
+
+static int leaves_range(u64 pc) {
+  return DEBUG->range_end && pc - DEBUG->range_start >= DEBUG->range_end - DEBUG->range_start;
+}
+
+static void step_done(struct thread *th, u64 *regs, int seen) {
+  int wanted = th->stepping == USER_STEP && DEBUG->steps;
+  th->stepping = NO_STEP;
+  if (wanted) count_step();
+  if (seen && hit(th, RR_P_WATCH)) return;
+  if (!wanted) return;
+  volatile struct rr_breakpoint *at = breakpoint_at(regs[R_RIP]);
+  if (at && breakpoint_hit(th, at)) return;
+  if (DEBUG->steps && !leaves_range(regs[R_RIP])) return;
+  DEBUG->steps = 0;
+  park_for(th, RR_P_STEP);
 }
 
 /* The core is entered from the program by a call or a fault. */
@@ -186,7 +206,7 @@ int debug_trap(struct thread *th, struct siginfo_k *info, struct ucontext_k *uc)
     if (changed() || watches_access()) hit(th, RR_P_WATCH);
   } else if (info->code == SI_KERNEL && breakpoint_at(regs[R_RIP] - 1)) {
     regs[R_RIP]--;
-    hit(th, RR_P_BREAK);
+    breakpoint_hit(th, breakpoint_at(regs[R_RIP]));
   } else {
     ours = 0;
   }
@@ -200,6 +220,17 @@ void debug_core_watch(struct thread *th) {
     park_for(th, RR_P_CALL_WATCH);
   else
     DEBUG->core_watch = 0;
+}
+
+/* The tool wants to stop, and no event comes along. */
+void debug_poked(struct thread *th, struct ucontext_k *uc) {
+  if (!debugging() || in_core(uc->mc.regs[R_RIP])) return;
+  struct sigframe *outer = th->frame;
+  th->frame = (struct sigframe *)((u8 *)uc - 8);
+  u32 stepped = debug_enter(th, uc->mc.regs);
+  park_for(th, RR_P_POKED);
+  debug_leave(th, uc->mc.regs, stepped);
+  th->frame = outer;
 }
 
 void debug_started(struct thread *th) {

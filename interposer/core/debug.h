@@ -28,7 +28,8 @@ struct rr_breakpoint {
   u64 addr;     /* sorted by it */
   u8 byte;      /* what the program has there, while inserted */
   u8 inserted;
-  u8 pad[6];
+  u8 soft;      /* arrivals are counted, in soft_hits, and never park the task */
+  u8 pad[5];
 };
 
 struct rr_watch {
@@ -56,7 +57,9 @@ struct rr_debug {
   u32 signal;   /* RR_P_FAULT, RR_P_CALL: signal, or number of the call */
   u32 nbreak;
   struct rr_watch watches[RR_WATCHES];
-  u64 reserved[8];
+  u64 stepped_event, stepped_in_event; /* event_count at the last step, and steps behind it */
+  u64 soft_hits;
+  u64 reserved[5];
   struct rr_breakpoint breaks[RR_BREAKPOINTS];
 };
 _Static_assert(RR_DEBUG_OFF + sizeof(struct rr_debug) <= RR_RING_CTL, "debug area");
@@ -75,6 +78,7 @@ void debug_mapped(void);                                     /* mappings have ch
 void debug_started(struct thread *th);                       /* a new thread is about to run */
 int debug_diverted(struct thread *th, u64 nr, u64 *args);    /* 1: the call was answered without the log */
 void debug_core_watch(struct thread *th); /* the core has touched a watched place */
+void debug_poked(struct thread *th, struct ucontext_k *uc);
 int debug_fault(struct thread *th, int sig);                 /* 1: a fault in a diverted call was parked */
 
 /* ---- clone.c ---- */

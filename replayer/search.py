@@ -1,0 +1,142 @@
+"""Finding the last place before another at which a trigger is met: by running again from checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from replayer.debuggee import ALL_HITS, Debuggee, Stop, Triggers, Why
+from replayer.position import Position, Segment
+
+if TYPE_CHECKING:
+    from replayer.timeline import Timeline
+
+Found = tuple[Position, Stop]
+_TELL_EVERY = 1.0
+
+
+class Search:
+    """One search; the timeline's own process is not touched."""
+
+    def __init__(
+        self, timeline: Timeline, triggers: Triggers, condition: Callable[[Debuggee], bool] | None
+    ) -> None:
+        self._timeline = timeline
+        self._triggers = triggers
+        self._condition = condition
+        self._told = time.monotonic()
+        self._goal: Position | None = None
+        """The place that is no match itself, even if a trigger is met there: where the search began."""
+
+    def last_before(self, end: Position) -> Found | None:
+        """The last match before `end`, None when there is none back to the first place."""
+        self._goal = end
+        starts = sorted(
+            {one.position.event: one for one in self._timeline.checkpoints if one.position.at_event}.values(),
+            key=lambda one: one.position.event,
+        )
+        before = [one for one in starts if end.rest_after(one.position) is not None and one.position != end]
+        for one in reversed(before):
+            process = one.process.copy()
+            try:
+                found = self._through(process, one.position, end)
+            finally:
+                process.close()
+            if found is not None or self._stopped():
+                return found
+            end = one.position
+            self._goal = None
+        return None
+
+    def _stopped(self) -> bool:
+        interrupted = self._timeline.interrupted
+        return interrupted is not None and interrupted()
+
+    def _through(self, process: Debuggee, start: Position, end: Position) -> Found | None:
+        """The last match in a run from `start` to `end`."""
+        last: Found | None = None
+        here = start
+        skip = ALL_HITS if self._condition is None else 0
+        while here.event < end.event:
+            stop = process.go(
+                end.event, self._triggers, over=not here.at_event, skip=skip, interrupted=self._pause
+            )
+            if stop.why is Why.ENDED or self._stopped():
+                return last
+            self._tell(stop.event)
+            if skip and stop.hits:
+                base = here if stop.hits_event == here.event else Position(stop.hits_event)
+                count = stop.hits if stop.hits_event == here.event else stop.hits_in_event
+                last = base.hit(self._triggers, count), stop
+            here = self._where(here, stop)
+            if self._matches(stop) and here != self._goal and self._holds(process):
+                last = here, stop
+        return self._last_stretch(process, here, end) or last
+
+    def _where(self, here: Position, stop: Stop) -> Position:
+        if stop.why in (Why.BREAKPOINT, Why.WATCH) and not stop.by_call:
+            if stop.event == here.event:
+                return here.hit(self._triggers, stop.hits)
+            return Position(stop.event).hit(self._triggers, stop.hits_in_event)
+        if stop.why is Why.INTERRUPTED:
+            return here
+        return Position(stop.event)
+
+    @staticmethod
+    def _matches(stop: Stop) -> bool:
+        return stop.why in (Why.BREAKPOINT, Why.WATCH)
+
+    def _holds(self, process: Debuggee) -> bool:
+        return self._condition is None or self._condition(process)
+
+    def _last_stretch(self, process: Debuggee, here: Position, end: Position) -> Found | None:
+        """Between the last event and `end`: what leads to `end` is followed, and our triggers counted."""
+        last: Found | None = None
+        for segment in end.rest_after(here) or ():
+            if segment.hits:
+                here, found = self._hits(process, here, segment)
+                last = found or last
+            left = segment.steps
+            while left:
+                stop = process.go(
+                    self._timeline.total, self._triggers, over=not here.at_event, steps=left, tid=segment.tid
+                )
+                if not stop.stepped and not self._matches(stop):
+                    return last
+                left -= stop.stepped
+                here = here.stepped(stop.stepped, segment.tid)
+                if self._matches(stop) and left and self._holds(process):
+                    last = here, stop
+        if last is not None and last[0] == end:
+            return None
+        return last
+
+    def _hits(self, process: Debuggee, here: Position, segment: Segment) -> tuple[Position, Found | None]:
+        both = self._triggers | segment.triggers
+        last: Found | None = None
+        left = segment.hits
+        while left:
+            stop = process.go(self._timeline.total, both, over=not here.at_event)
+            if not self._matches(stop):
+                break
+            here = here.hit(both)
+            theirs, ours = _meets(segment.triggers, stop), _meets(self._triggers, stop)
+            left -= theirs
+            if ours and left and self._holds(process):
+                last = here, stop
+        return here, last
+
+    def _pause(self) -> bool:
+        return self._stopped()
+
+    def _tell(self, event: int) -> None:
+        if self._timeline.progress is not None and time.monotonic() - self._told > _TELL_EVERY:
+            self._told = time.monotonic()
+            self._timeline.progress(event / self._timeline.total, f"searching backwards: event {event}")
+
+
+def _meets(triggers: Triggers, stop: Stop) -> bool:
+    if stop.why is Why.BREAKPOINT:
+        return stop.pc in triggers.breakpoints
+    return stop.watch in triggers.watches

@@ -1,0 +1,368 @@
+"""A recording that can be walked through in both directions, to any instruction.
+
+    with Timeline.open("trace.bin") as timeline:
+        timeline.end()
+        stop = timeline.backward(Triggers(watches=(Watch(address, 8),)))
+
+Going back means: copy the nearest checkpoint before, and run again. Checkpoints are copies of the replaying
+process; some are made on the way forward, so that no place is far from one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from replayer import machine, scope
+from replayer.approach import Approach
+from replayer.debuggee import ALL_HITS, NOTHING, Debuggee, Stop, Triggers, Why
+from replayer.errors import CopyError, EndedError, NothingToReplayError, ReplayError
+from replayer.position import Position, Segment
+from replayer.search import Search
+from tracefile import TraceReader
+
+_CHECKPOINT_EVERY = 0.4
+_MAX_CHECKPOINTS = 24
+_WORTH_A_CHECKPOINT = 0.05
+_FIRST = 2
+
+Condition = Callable[[Debuggee], bool]
+Progress = Callable[[float, str], None]
+
+
+@dataclass(eq=False)
+class Checkpoint:
+    """A parked copy. `kept`: the user asked for it, so it stays until it is deleted."""
+
+    position: Position
+    process: Debuggee
+    kept: bool = False
+    made: float = field(default_factory=time.monotonic)
+
+
+class Timeline:
+    """One domain of a trace. `process` is what stands at `position`; it is replaced when going back."""
+
+    def __init__(
+        self,
+        reader: TraceReader,
+        domain: int | None = None,
+        *,
+        echo: tuple[int, int] | None = None,
+        owns_reader: bool = True,
+    ) -> None:
+        """Start at the first place that can be shown. NothingToReplayError for a domain without events."""
+        self.reader = reader
+        self.domain = scope.whole(reader).starts[0] if domain is None else domain
+        self._owns_reader = owns_reader
+        self._closed = False
+        self._shown = 0
+        self._last: Stop | None = None
+        self._echo = echo is not None
+        self.checkpoints: list[Checkpoint] = []
+        self.progress: Progress | None = None
+        self.interrupted: Callable[[], bool] | None = None
+        self.total = reader.event_count(self.domain)
+        """Events of the domain: the last place there is."""
+        info = reader.domains.get(self.domain)
+        if info is None or not self.total:
+            raise NothingToReplayError(
+                f"{reader.path} has no domain {self.domain} with events", "See `rr-py ps`."
+            )
+        self.first = min(_FIRST if info.kind == "exec" else 1, self.total)
+        """The event behind which the first place is that can be shown."""
+        self.process = Debuggee.start(reader, self.domain, self.first, echo=echo)
+        self.position = Position(self.first)
+        self._add_checkpoint()
+
+    @classmethod
+    def open(cls, trace: Path | str, domain: int | None = None, *, ignore_cpu: bool = False) -> Self:
+        """A timeline of a trace file, without output. Raises TraceError or ReplayError."""
+        reader = TraceReader.open(trace)
+        try:
+            if not ignore_cpu:
+                machine.check(reader.meta)
+            return cls(reader, domain)
+        except BaseException:
+            reader.close()
+            raise
+
+    def close(self) -> None:
+        """End all its processes. Doing so again does nothing."""
+        if not self._closed:
+            self._closed = True
+            self.process.close()
+            for checkpoint in self.checkpoints:
+                checkpoint.process.close()
+            self.checkpoints.clear()
+            if self._owns_reader:
+                self.reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- forward ----
+
+    def forward(self, triggers: Triggers = NOTHING, condition: Condition | None = None) -> Stop:
+        """Go on until a trigger is met (and `condition` holds there), or to the end of the log."""
+        self._check()
+        over = not self.position.at_event
+        last = time.monotonic()
+        while True:
+            stop = self._go(self.total, triggers, over=over, pause=last + _CHECKPOINT_EVERY)
+            if stop.why is Why.ENDED:
+                return stop
+            self._moved(stop, triggers)
+            over = not self.position.at_event
+            if stop.why is Why.EVENT and stop.event < self.total and not self._wants_to_stop():
+                last = time.monotonic()
+                self._add_checkpoint()
+            elif stop.why not in (Why.BREAKPOINT, Why.WATCH) or condition is None or condition(self.process):
+                return replace(stop, why=Why.INTERRUPTED) if self._short_of_end(stop) else stop
+
+    def step(
+        self,
+        count: int = 1,
+        triggers: Triggers = NOTHING,
+        *,
+        tid: int | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Stop:
+        """Make `count` single steps of a thread (by default the one that runs next); other threads run when
+        it waits for them. `within`: go on while the pc stays inside. Stops at triggers, too."""
+        self._check()
+        tid = self.running if tid is None else tid
+        steps = ALL_HITS if within else count
+        stop = self._go(
+            self.total, triggers, over=not self.position.at_event, steps=steps, tid=tid, within=within
+        )
+        if stop.why is Why.EVENT and stop.event >= self.total:
+            self.position = Position(stop.event)
+        elif stop.why is not Why.ENDED:
+            if stop.event == self.position.event:
+                self.position = self.position.stepped(stop.stepped, tid)
+            else:
+                self.position = Position(stop.event).stepped(stop.stepped_in_event, tid)
+        return stop
+
+    @property
+    def running(self) -> int:
+        """The thread that executes the next instruction."""
+        event = self.position.event
+        return self.reader.event(self.domain, min(event, self.total - 1)).task
+
+    def _go(self, until: int, triggers: Triggers, *, pause: float = 0.0, **more: object) -> Stop:
+        """Run the current process; at the first event after the time `pause` it stops, too."""
+        self._show_output()
+        return self.process.go(until, triggers, interrupted=self._wants_to_stop, pause=pause, **more)  # type: ignore[arg-type]
+
+    def _wants_to_stop(self) -> bool:
+        return self.interrupted is not None and self.interrupted()
+
+    def _short_of_end(self, stop: Stop) -> bool:
+        return stop.why is Why.EVENT and stop.event < self.total
+
+    def describe(self, triggers: Triggers, stop: Stop) -> Stop:
+        """`stop` as it is at the current place, which was found without stopping there."""
+        tid = self.process.tid
+        pc = self.process.state(tid).registers.rip
+        if self.position.at_event:
+            return replace(stop, event=self.position.event, tid=tid, pc=pc)
+        if pc in triggers.breakpoints:
+            return Stop(Why.BREAKPOINT, self.position.event, tid, pc)
+        watch = stop.watch if stop.watch in triggers.watches else None
+        if self._last is not None and self._last.why is Why.WATCH:
+            watch = self._last.watch
+        if watch is None and triggers.watches:
+            watch = triggers.watches[0]
+        return Stop(Why.WATCH, self.position.event, tid, pc, watch)
+
+    def _moved(self, stop: Stop, triggers: Triggers) -> None:
+        """The current process has run from `position` to where it stopped."""
+        if stop.why in (Why.BREAKPOINT, Why.WATCH) and not stop.by_call:
+            if stop.event == self.position.event:
+                self.position = self.position.hit(triggers, stop.hits)
+            else:
+                self.position = Position(stop.event).hit(triggers, stop.hits_in_event)
+        elif stop.why is Why.INTERRUPTED:
+            self.position = Position(stop.event, self.position.chain if self._same(stop) else ())
+        else:
+            self.position = Position(stop.event)
+        self._shown = max(self._shown, stop.event)
+
+    def _same(self, stop: Stop) -> bool:
+        return stop.event == self.position.event
+
+    def _show_output(self) -> None:
+        """Output appears the first time it is reached."""
+        if self._echo:
+            self.process.show_output(self.position.event >= self._shown)
+
+    # ---- going to a place ----
+
+    def seek(self, event: int) -> None:
+        """Go right behind the first `event` events. NothingToReplayError where there are not so many."""
+        if not 0 < event <= self.total:
+            raise NothingToReplayError(
+                f"there is no place behind event {event} of domain {self.domain}: it has {self.total} events",
+                f"Choose from {self.first} to {self.total}.",
+            )
+        self.goto(Position(max(event, self.first)))
+
+    def end(self) -> None:
+        """Go to the end of the log."""
+        self.seek(self.total)
+
+    def goto(self, position: Position) -> None:
+        """Go to any place that has been visited, or right behind an event."""
+        self._check()
+        if position == self.position:
+            return
+        rest = position.rest_after(self.position)
+        nearest = self.nearest(position)
+        if rest is None or (nearest.position.event > self.position.event):
+            self._replace(nearest.process.copy(), nearest.position)
+        self._run_to(position)
+
+    def nearest(self, position: Position, strictly: bool = False) -> Checkpoint:
+        """The checkpoint from which `position` is reached soonest. `strictly`: it is before, not there."""
+        found = [
+            one
+            for one in self.checkpoints
+            if position.rest_after(one.position) is not None and not (strictly and one.position == position)
+        ]
+        if not found:
+            raise NothingToReplayError("this is the first place that can be shown", "Go forward.")
+        return max(found, key=lambda one: (one.position.event, _progress(one.position)))
+
+    def _replace(self, process: Debuggee, position: Position) -> None:
+        self.process.close()
+        self.process, self.position = process, position
+
+    def visit(self, position: Position) -> Debuggee:
+        """A process of its own that stands at `position`; the caller closes it."""
+        at, process = self.position, self.process
+        nearest = self.nearest(position)
+        self.process, self.position = nearest.process.copy(), nearest.position
+        try:
+            self._run_to(position)
+            return self.process
+        except BaseException:
+            self.process.close()
+            raise
+        finally:
+            self.process, self.position = process, at
+
+    def _run_to(self, position: Position) -> None:
+        """Run the current process, which stands before `position`, there."""
+        began = time.monotonic()
+        while self.position.event < position.event:
+            stop = self._go(position.event, NOTHING, pause=time.monotonic() + _CHECKPOINT_EVERY)
+            if stop.why is not Why.EVENT:
+                raise ReplayError(f"it was not reached: {stop.message or stop.why.value}", "Try again.")
+            self.position = Position(stop.event)
+            if stop.event < position.event or time.monotonic() - began > _WORTH_A_CHECKPOINT:
+                self._add_checkpoint()
+        for segment in position.rest_after(self.position) or ():
+            self._play(segment)
+
+    def _play(self, segment: Segment) -> None:
+        began = time.monotonic()
+        if segment.hits:
+            stop = self.process.go(
+                self.total, segment.triggers, over=not self.position.at_event, skip=segment.hits - 1
+            )
+            if stop.why not in (Why.BREAKPOINT, Why.WATCH):
+                raise ReplayError("a place was not found again", "This is a defect: please report it.")
+            self._last = stop
+            self.position = self.position.hit(segment.triggers, segment.hits)
+            if time.monotonic() - began > _WORTH_A_CHECKPOINT:
+                self._add_checkpoint()
+        if segment.steps:
+            self.process.go(self.total, steps=segment.steps, tid=segment.tid, over=not self.position.at_event)
+            self.position = self.position.stepped(segment.steps, segment.tid)
+
+    # ---- back ----
+
+    def backward(self, triggers: Triggers, condition: Condition | None = None) -> Stop | None:
+        """Go back to where a trigger was met last (and `condition` held). None when there is no such place:
+        then it stands at the first one."""
+        self._check()
+        found = Search(self, triggers, condition).last_before(self.position)
+        if found is None:
+            self.seek(self.first)
+            return None
+        position, stop = found
+        self._last = None
+        self.goto(position)
+        return self.describe(triggers, stop)
+
+    def step_back(self, tid: int | None = None) -> bool:
+        """Go back by one instruction of the thread that ran last. False where there is nothing before."""
+        self._check()
+        target = Approach(self).previous(self.position, tid)
+        if target is None:
+            return False
+        self.goto(target)
+        return True
+
+    # ---- checkpoints ----
+
+    def checkpoint(self) -> Checkpoint:
+        """Keep this place; CopyError where the process cannot be copied."""
+        made = Checkpoint(self.position, self.process.copy(), kept=True)
+        self.checkpoints.append(made)
+        return made
+
+    def restart(self, checkpoint: Checkpoint) -> None:
+        """Go to a kept place."""
+        self._check()
+        self._replace(checkpoint.process.copy(), checkpoint.position)
+
+    def delete(self, checkpoint: Checkpoint) -> None:
+        """Give a kept place up."""
+        self.checkpoints.remove(checkpoint)
+        checkpoint.process.close()
+
+    def _add_checkpoint(self) -> None:
+        if any(one.position == self.position for one in self.checkpoints):
+            return
+        try:
+            self.checkpoints.append(Checkpoint(self.position, self.process.copy()))
+        except CopyError:
+            if not self.checkpoints:
+                raise
+            return
+        self._thin_out()
+
+    def _thin_out(self) -> None:
+        """Give up the automatic checkpoint whose neighbours are nearest to each other."""
+        own = [one for one in self.checkpoints if not one.kept]
+        if len(own) <= _MAX_CHECKPOINTS:
+            return
+        own.sort(key=lambda one: (one.position.event, _progress(one.position)))
+        gaps = [
+            (own[index + 1].position.event - own[index - 1].position.event, own[index].made, index)
+            for index in range(1, len(own) - 1)
+            if own[index].made < time.monotonic() - 2
+        ]
+        index = min(gaps)[2] if gaps else 1
+        self.delete(own[index])
+
+    def _check(self) -> None:
+        if self._closed:
+            raise EndedError("the timeline is closed", "Open a new one.")
+
+
+def _progress(position: Position) -> tuple[int, int]:
+    """Orders positions behind one event roughly: those further on later."""
+    return len(position.chain), sum(one.hits * 1000 + one.steps for one in position.chain)
