@@ -1,4 +1,4 @@
-"""Two recordings side by side: which processes and threads correspond, and where they first do something else.
+"""Two recordings side by side: which processes and threads correspond, and where they first differ.
 
     for pair in pair_threads(a, b):
         alignment = align(pair)
@@ -190,7 +190,7 @@ def equal(a: ThreadLog, i: int, b: ThreadLog, j: int) -> bool:
     raw_a, raw_b = a.raw(i), b.raw(j)
     if raw_a == raw_b:
         return a.event(i).kind not in _NAMED or a.text(i) == b.text(j)
-    return raw_a[:2] == raw_b[:2] and raw_a[5:] == raw_b[5:] and a.text(i) == b.text(j)
+    return raw_a[:2] == raw_b[:2] and a.text(i) == b.text(j)
 
 
 _NAMED = frozenset({Kind.EXEC, Kind.EXECED})
@@ -216,7 +216,7 @@ def _resume(found: Alignment, a: ThreadLog, i: int, b: ThreadLog, j: int) -> tup
         matcher = SequenceMatcher(None, texts_a, texts_b, autojunk=False)
         least = min(_AGREE, len(texts_a), len(texts_b))
         for block in matcher.get_matching_blocks():
-            if block.size >= max(least, 1):
+            if block.size >= max(least, 1) and (block.a or block.b):
                 _tell(found, a, i, i + block.a, b, j, j + block.b)
                 return i + block.a, j + block.b
     end_a, end_b = min(i + _WINDOWS[-1], len(a)), min(j + _WINDOWS[-1], len(b))

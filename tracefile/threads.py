@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +28,8 @@ COMPARED = frozenset(
     }
 )
 """Kinds that tell what the program did; the others are about recording, or the processor's."""
+PARTS = frozenset({Kind.RELEASE, Kind.DATA})
+"""Kinds that hold what a later call of the thread read or wrote."""
 STRINGS = 1 << 17
 _CACHED = 8
 
@@ -44,10 +45,18 @@ class ThreadId:
 class ThreadLog:
     """What one thread did, as numbered items: its events of the kinds COMPARED."""
 
-    def __init__(self, reader: TraceReader, thread: ThreadId, numbers: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        reader: TraceReader,
+        thread: ThreadId,
+        numbers: npt.NDArray[np.int64],
+        parts: npt.NDArray[np.int64],
+    ) -> None:
+        """`numbers` are the events that count, `parts` those of the kinds PARTS; both ascending."""
         self.reader = reader
         self.thread = thread
         self.numbers = numbers
+        self._parts = parts
         self._chunks: list[Chunk] = []
 
     def __len__(self) -> int:
@@ -60,7 +69,8 @@ class ThreadLog:
     def raw(self, i: int) -> tuple[object, ...]:
         """Everything about item `i` that can be compared without decoding; equal items are the same."""
         view = self.event(i)
-        return (view.kind, view.nr, view.args, view.result, view.payload, *self._spilled(i))
+        parts = (part.payload for part in self._before(i))
+        return (view.kind, view.nr, view.args, view.result, view.payload, *parts)
 
     def text(self, i: int, strings: int = STRINGS) -> str:
         """Item `i` without addresses, ids and times: equal for the same behaviour."""
@@ -75,22 +85,19 @@ class ThreadLog:
             style = Style(strings=strings)
             argv = ", ".join(quoted(os.fsencode(word), style) for word in made.argv)
             return f"{name_of(view.nr)}({quoted(os.fsencode(made.exe), style)}, [{argv}])"
+        regions = []
         try:
-            regions = view.regions
+            for part in (*self._before(i), view):
+                regions.extend(part.regions)
         except ValueError:
             regions = []
         return format_event(view, regions, deterministic=True, strings=strings)
 
-    def _spilled(self, i: int) -> Iterator[bytes]:
-        """Payloads of the DATA events that belong to item `i`."""
-        first = int(self.numbers[i - 1]) + 1 if i else 0
-        number = int(self.numbers[i]) - 1
-        while number >= first:
-            view = self._view(number)
-            if view.kind != Kind.DATA or view.task != self.thread.task:
-                return
-            yield view.payload
-            number -= 1
+    def _before(self, i: int) -> list[EventView]:
+        """The events before item `i` that hold parts of its payload."""
+        first = int(self.numbers[i - 1]) if i else -1
+        start, stop = np.searchsorted(self._parts, [first, int(self.numbers[i])])
+        return [self._view(number) for number in self._parts[start:stop].tolist()]
 
     def _view(self, number: int) -> EventView:
         """An event, by way of a few chunks that are kept: two threads of one domain do not share the
@@ -110,15 +117,18 @@ class ThreadLog:
 
 def threads_of(reader: TraceReader, domain: int) -> list[ThreadLog]:
     """The threads of a domain, in the order of their first events."""
+    numbers: dict[int, list[npt.NDArray[np.int64]]] = {}
     parts: dict[int, list[npt.NDArray[np.int64]]] = {}
-    kinds = sorted(COMPARED)
     for chunk in reader.chunks(domain):
         tasks = chunk.events["task"]
-        wanted = np.isin(chunk.events["kind"], kinds)
+        wanted = np.isin(chunk.events["kind"], sorted(COMPARED))
+        partial = np.isin(chunk.events["kind"], sorted(PARTS))
         present, first = np.unique(tasks, return_index=True)
         for task in present[np.argsort(first)].tolist():
-            own = np.flatnonzero(wanted & (tasks == task)) + chunk.first_event
-            parts.setdefault(task, []).append(own)
+            own = tasks == task
+            numbers.setdefault(task, []).append(np.flatnonzero(wanted & own) + chunk.first_event)
+            parts.setdefault(task, []).append(np.flatnonzero(partial & own) + chunk.first_event)
     return [
-        ThreadLog(reader, ThreadId(domain, task), np.concatenate(numbers)) for task, numbers in parts.items()
+        ThreadLog(reader, ThreadId(domain, task), np.concatenate(found), np.concatenate(parts[task]))
+        for task, found in numbers.items()
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -101,8 +102,14 @@ class Decoded:
         return paths_in(self.nr, self.regions) if self.is_call else []
 
 
-def decode_event(reader: TraceReader, row: int, domain: int, number: int) -> Decoded:
-    """The event with all its regions; output that did not fit into it lies in DATA events before it."""
+def decode_event(
+    reader: TraceReader, row: int, domain: int, number: int, released: Callable[[], tuple[int, int] | None]
+) -> Decoded:
+    """The event with all its regions.
+
+    What a call that blocked had read lies in the RELEASE event before it, which `released` finds (domain and
+    number); output that did not fit into an event, in DATA events before it.
+    """
     view = reader.event(domain, number)
     try:
         regions = view.regions
@@ -118,6 +125,11 @@ def decode_event(reader: TraceReader, row: int, domain: int, number: int) -> Dec
             regions = [*other.regions, *regions]
         except ValueError:
             break
+    if view.kind == Kind.SYSCALL and view.flags & EventFlag.BLOCKED and (place := released()) is not None:
+        begin = reader.event(*place)
+        if begin.kind == Kind.RELEASE and begin.nr == view.nr:
+            with contextlib.suppress(ValueError):
+                regions = [*begin.regions, *regions]
     return Decoded(row, view, regions)
 
 

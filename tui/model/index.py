@@ -168,6 +168,20 @@ class EventIndex:
         wanted = event - rows.before[at]
         return block.first + int(places[wanted]) if wanted < len(places) else None
 
+    def previous_of_task(self, row: int) -> int | None:
+        """The row of the same task before a row; None for its first."""
+        task = self.task_id(row)
+        number = row >> BLOCK_SHIFT
+        stop = row - self.blocks[number].first
+        while number >= 0:
+            block = self.blocks[number]
+            places = np.flatnonzero(block.task[:stop] == task)
+            if len(places):
+                return block.first + int(places[-1])
+            number -= 1
+            stop = self.blocks[number].count
+        return None
+
     def birth(self, domain: int) -> tuple[int, int] | None:
         """(parent's domain, row) of the event that made a domain; None for the first one, or where the
         recording does not tell."""

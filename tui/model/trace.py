@@ -61,7 +61,7 @@ class TraceModel:
                 self._events.move_to_end(row)
                 return found
             domain, number = self.index.place(row)
-            found = decode_event(self.reader, row, domain, number)
+            found = decode_event(self.reader, row, domain, number, lambda: self._released(row))
             self._events[row] = found
             if len(self._events) > _CACHED_EVENTS:
                 self._events.popitem(last=False)
@@ -70,12 +70,12 @@ class TraceModel:
     def decode_once(self, row: int) -> Decoded:
         """As `decode`, for passing over many events: remembers nothing."""
         domain, number = self.index.place(row)
-        return decode_event(self.reader, row, domain, number)
+        return decode_event(self.reader, row, domain, number, lambda: self._released(row))
 
-    def payload(self, row: int) -> bytes:
-        """The payload of an event; that of preceding DATA events is not included."""
-        domain, number = self.index.place(row)
-        return self.reader.event(domain, number).payload
+    def _released(self, row: int) -> tuple[int, int] | None:
+        """The place of the event of the same task before a row."""
+        before = self.index.previous_of_task(row)
+        return self.index.place(before) if before is not None else None
 
     def label(self, row: int, fd: int) -> str:
         """What a descriptor stands for at a row."""

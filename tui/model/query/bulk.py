@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from interfaces.abi import EventFlag, Kind
 from tracefile import Chunk
 from tracefile.chunk import EventArray
-from tui.model.columns import BLOCK_SHIFT, Block, Mask
+from tui.model.columns import BLOCK_SHIFT, NR_BITS, Block, Mask
 from tui.model.index import EventIndex
 
 
@@ -65,6 +66,7 @@ class BlockEvents:
         self._columns: dict[str, npt.NDArray[Any]] = {}
         self._filled: dict[str, set[int]] = {}
         self._pieces: list[_Piece] | None = None
+        self._before: npt.NDArray[np.int64] | None = None
 
     def column(self, name: str, wanted: Mask) -> npt.NDArray[Any]:
         """A column of EVENT_DTYPE, one value a row; `number` is the event's number in its domain.
@@ -90,7 +92,49 @@ class BlockEvents:
         return self._columns[name] if name in self._columns else np.zeros(self._count, np.int64)
 
     def payloads(self, wanted: Mask) -> Iterator[tuple[int, bytes]]:
-        """(offset in the block, payload) of the wanted rows that have any, in no particular order."""
+        """(offset in the block, payload) of the wanted rows that have any, in no particular order.
+
+        What a call that blocked had read lies in the event of its task before it, and comes first.
+        """
+        begun = self._begun(wanted)
+        if not len(begun):
+            yield from self._own_payloads(wanted)
+            return
+        needed = wanted.copy()
+        before = self._previous()[begun]
+        needed[before[before >= 0]] = True
+        own = dict(self._own_payloads(needed))
+        extra = dict(zip(begun.tolist(), before.tolist(), strict=True))
+        for place in np.flatnonzero(wanted).tolist():
+            payload = own.get(place, b"")
+            if place in extra:
+                at = extra[place]
+                payload = (own.get(at, b"") if at >= 0 else self._payload_before(place)) + payload
+            if payload:
+                yield place, payload
+
+    def _begun(self, wanted: Mask) -> npt.NDArray[np.int64]:
+        """The wanted calls that blocked."""
+        count = len(wanted)
+        calls = self._block.code[:count] >> np.uint16(NR_BITS) == Kind.SYSCALL
+        return np.flatnonzero(wanted & calls & (self._block.flags[:count] & EventFlag.BLOCKED != 0))
+
+    def _previous(self) -> npt.NDArray[np.int64]:
+        """For each row, the offset of the row of the same task before it; -1 where it is in another block."""
+        if self._before is None:
+            tasks = self._block.task[: self._count]
+            order = np.argsort(tasks, kind="stable")
+            same = tasks[order][1:] == tasks[order][:-1]
+            self._before = np.full(self._count, -1, np.int64)
+            self._before[order[1:][same]] = order[:-1][same]
+        return self._before
+
+    def _payload_before(self, place: int) -> bytes:
+        index = self._source.index
+        row = index.previous_of_task(self._block.first + place)
+        return index.reader.event(*index.place(row)).payload if row is not None else b""
+
+    def _own_payloads(self, wanted: Mask) -> Iterator[tuple[int, bytes]]:
         for piece in self.pieces():
             chosen = np.flatnonzero(wanted[piece.places])
             if not len(chosen):
