@@ -22,6 +22,7 @@ from replayer.approach import Approach
 from replayer.debuggee import ALL_HITS, NOTHING, Debuggee, Stop, Triggers, Why
 from replayer.errors import CopyError, EndedError, NothingToReplayError, ReplayError
 from replayer.position import Position, Segment
+from replayer.pystack import symbols_of
 from replayer.search import Search
 from tracefile import TraceReader
 
@@ -314,6 +315,27 @@ class Timeline:
             return False
         self.goto(target)
         return True
+
+    # ---- names ----
+
+    def address(self, name: str) -> int:
+        """The address of a function or variable in what is mapped now, the program's own first.
+
+        NothingToReplayError when no symbol table has the name.
+        """
+        starts: dict[str, int] = {}
+        for one in self.process.mappings():
+            if one.path.startswith("/") and one.offset == 0:
+                starts.setdefault(one.path, one.start)
+        exe = self.reader.domains[self.domain].exe
+        for path in sorted(starts, key=lambda path: path != exe):
+            found = symbols_of(self.process, path, starts[path], (name,))
+            if name in found:
+                return found[name]
+        raise NothingToReplayError(
+            f"no function or variable {name!r} in what is mapped at {self.position}",
+            "Go on to where its library is loaded, or give an address.",
+        )
 
     # ---- checkpoints ----
 
