@@ -1,0 +1,11 @@
+"""Library interfaces as data: TOML files that say what crosses a library's functions.
+
+from interfaces.libspec import load
+interface = load("sqlite3")        # a shipped name, or the path of a file
+"""
+
+from interfaces.libspec.errors import SpecError
+from interfaces.libspec.load import load, load_all, shipped
+from interfaces.libspec.model import Callback, Function, Interface, Parameter
+
+__all__ = ["Callback", "Function", "Interface", "Parameter", "SpecError", "load", "load_all", "shipped"]

@@ -1,0 +1,141 @@
+// Puts the stubs of library interfaces in place. The plan comes from interposer/library/engine.py.
+const LIBC = ['memset', 'memcpy', 'memcmp', 'strlen', 'strnlen', 'wcslen', 'syscall', 'clock_gettime', '__errno_location',
+  'malloc', 'free', '__register_atfork'];
+const loaded = {};       // soname -> module
+const hooked = {};       // function -> number of hooks
+const problems = [];
+const imported = [];
+const STATE_SIZE = 131072;
+const SLOTS = 64;
+const keep = [];
+let runtime = null;
+let parts = [];
+let plan = null;
+let aliases = {};
+
+function libc(name) {
+  return Module.getGlobalExportByName(name);
+}
+
+function compile(text, symbols) {
+  return new CModule(text, symbols);
+}
+
+function exportsOf(module) {
+  const found = {};
+  for (const name of plan.runtime_exports) found[name] = module[name];
+  return found;
+}
+
+function install(interfaceIndex, module) {
+  const part = parts[interfaceIndex];
+  for (const item of part.functions) {
+    if (item.done) continue;
+    let target = module.findExportByName(item.name);
+    if (target === null) continue;
+    try {
+      const stub = part.module['rr_f_' + item.name];
+      if (item.variadic !== '') {
+        const other = module.findExportByName(item.variadic);
+        if (other === null) { problems.push([item.name, 'variadic', item.variadic]); continue; }
+        part.alt.add(8 * item.index).writePointer(other);
+      }
+      const slot = part.orig.add(8 * item.index);
+      slot.writePointer(target);
+      try {
+        slot.writePointer(Interceptor.replaceFast(target, stub));
+      } catch (e) {
+        imported.push({ name: item.name, target, stub });
+        for (const other of Process.enumerateModules()) redirect(other, imported[imported.length - 1]);
+      }
+      item.done = true;
+    } catch (e) {
+      problems.push([item.name, 'hook', String(e.message)]);
+    }
+  }
+  Interceptor.flush();
+}
+
+// A function too short to take a jump is replaced where other modules import it.
+function redirect(module, item) {
+  for (const entry of module.enumerateImports()) {
+    if (entry.name !== item.name || entry.slot === undefined) continue;
+    Memory.protect(entry.slot, 8, 'rw-');
+    entry.slot.writePointer(item.stub);
+  }
+}
+
+function matches(module, soname) {
+  return module.name === soname || module.name.startsWith(soname + '.') || (aliases[soname] || []).includes(module.path);
+}
+
+function seen(module) {
+  for (const item of imported) redirect(module, item);
+  plan.interfaces.forEach((item, index) => {
+    if (item.libraries.some(soname => matches(module, soname))) {
+      if (!(item.name in loaded)) {
+        loaded[item.name] = module.name;
+        install(index, module);
+        const missing = parts[index].functions.filter(f => !f.done && !f.optional).map(f => f.name);
+        send({ type: 'loaded', name: item.name, module: module.name, path: module.path, missing, problems: problems.splice(0) });
+      }
+    }
+  });
+}
+
+rpc.exports = {
+  start(given) {
+    plan = given;
+    aliases = given.aliases;
+    const names = {};
+    for (const name of LIBC) names[name] = libc(name);
+    for (const name of ['stdout', 'stderr']) names[name] = libc(name);
+    const open = new NativeFunction(libc('open'), 'int', ['pointer', 'int']);
+    const mmap = new NativeFunction(libc('mmap'), 'pointer', ['pointer', 'size_t', 'int', 'int', 'int', 'int64']);
+    const close = new NativeFunction(libc('close'), 'int', ['int']);
+    const fd = open(Memory.allocUtf8String(plan.path), 2);
+    if (fd < 0) throw new Error('cannot open ' + plan.path);
+    const control = mmap(NULL, plan.control, 3, 1, fd, 0);
+    const area = mmap(NULL, plan.area, 3, plan.replaying ? 2 : 1, fd, plan.control);
+    close(fd);
+    for (const spare of plan.spare) close(spare);
+    const state = Memory.alloc(STATE_SIZE);
+    names.rr_state = state;
+    keep.push(state);
+    runtime = compile(plan.runtime, names);
+    if (new NativeFunction(runtime.rr_state_size, 'uint64', [])() > STATE_SIZE) throw new Error('state is too small');
+    const callbacks = state.add(Number(new NativeFunction(runtime.rr_callbacks_offset, 'uint64', [])()));
+    new NativeFunction(runtime.rr_init, 'int', ['pointer', 'pointer'])(control, area);
+    const symbols = exportsOf(runtime);
+    for (const name of ['strlen', 'strnlen', 'wcslen', 'memcpy', 'malloc', 'free']) symbols[name] = names[name];
+    plan.interfaces.forEach(item => {
+      let module;
+      const orig = Memory.alloc(8 * (item.functions.length + 1));
+      const alt = Memory.alloc(8 * (item.functions.length + 1));
+      const mine = Object.assign({ rr_orig: orig, rr_alt: alt }, symbols);
+      for (const name of Object.keys(item.callbacks)) mine['rr_fns_' + name] = Memory.alloc(8 * SLOTS);
+      keep.push(mine);
+      try {
+        module = compile(item.source, mine);
+      } catch (e) {
+        throw new Error(item.name + ': ' + e.message);
+      }
+      for (const name of Object.keys(item.callbacks))
+        callbacks.add(8 * item.callbacks[name]).writePointer(module['rr_cbr_' + name]);
+      parts.push({ module, orig, alt, functions: item.functions.map(f => Object.assign({ done: false }, f)) });
+    });
+    Process.attachModuleObserver({ onAdded(module) { seen(module); }, onRemoved() {} });
+    return Object.keys(loaded);
+  },
+  stop() {
+    new NativeFunction(runtime.rr_stop, 'void', [])();
+  },
+  modules() {
+    return Process.enumerateModules().map(m => [m.base.toString(), m.size, m.path]);
+  },
+  stack(tid) {
+    const thread = Process.enumerateThreads().find(t => t.id === tid);
+    if (thread === undefined) return [];
+    return Thread.backtrace(thread.context, Backtracer.ACCURATE).map(a => [a.toString(), String(DebugSymbol.fromAddress(a))]);
+  },
+};

@@ -1,0 +1,276 @@
+"""Starting a program under Frida with the stubs of library interfaces in it.
+
+Frida's script only compiles and places stubs; no JavaScript runs when the program calls the library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from interfaces.errors import ExitStatus, RrPyError
+from interfaces.libspec.errors import MissingPackageError
+from interfaces.libspec.model import Callback, Function, Interface
+from interposer import elf
+from interposer.library import generate
+from interposer.library.spawn import Waiting, spawn
+
+CONTROL_SIZE = 0x10000
+SLOTS = 8
+SLOT_SIZE = 0x100000
+RECORD, REPLAY, WATCH = 1, 3, 4
+_EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)
+
+
+class EngineError(RrPyError):
+    """A program could not be started or changed."""
+
+
+class Control(ctypes.LittleEndianStructure):
+    """struct rr_ctl of runtime.c."""
+
+    _fields_ = [
+        *[(name, ctypes.c_uint32) for name in ("task", "mode", "tool_pid", "pid", "lock", "slot", "sealed", "turn")],
+        *[(name, ctypes.c_uint64) for name in ("events", "sequence", "cursor", "end", "event_no", "calls")],
+        *[(name, ctypes.c_uint32) for name in ("threads", "multi", "diverged", "stopped")],
+        *[(name, ctypes.c_uint32) for name in ("div_task", "div_nr", "div_arg", "div_flags")],
+        *[(name, ctypes.c_uint64) for name in ("div_ip", "div_found", "div_expected", "div_offset")],
+        ("div_args", ctypes.c_uint64 * 6),
+        *[(name, ctypes.c_uint32) for name in ("div_len", "full", "waiting", "unseen")],
+        ("div_data", ctypes.c_uint8 * 1024),
+    ]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to put into a program: the interfaces with their numbers, and the mode."""
+
+    interfaces: Sequence[Interface]
+    mode: int
+    numbered: list[generate.Numbered] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.numbered = generate.number(self.interfaces)
+
+    def names(self) -> dict[int, tuple[str, str, bool]]:
+        """Number -> interface, function or callback, is it a callback."""
+        found = {}
+        for item in self.numbered:
+            for name, number in item.functions.items():
+                found[number] = (item.interface.name, name, False)
+            for name, number in item.callbacks.items():
+                found[number] = (item.interface.name, name, True)
+        return found
+
+    def functions(self) -> dict[int, Function | Callback]:
+        """Number -> function or callback."""
+        found: dict[int, Function | Callback] = {}
+        for item in self.numbered:
+            found.update((number, item.interface.functions[name]) for name, number in item.functions.items())
+            found.update((number, item.interface.callbacks[name]) for name, number in item.callbacks.items())
+        return found
+
+    def parameter(self, number: int, index: int) -> str:
+        """The name of a parameter of a numbered function."""
+        found = self.functions().get(number)
+        return found.parameters[index].name if found is not None and index < len(found.parameters) else str(index)
+
+    def message(self) -> dict[str, Any]:
+        folder = files("interposer.library")
+        header = (folder / "runtime.h").read_text(encoding="ascii")
+        runtime = header + (folder / "runtime.c").read_text(encoding="ascii")
+        return {
+            "runtime": runtime,
+            "runtime_exports": [*_EXPORT.findall(header)],
+            "interfaces": [
+                {
+                    "name": item.interface.name,
+                    "libraries": list(item.interface.libraries),
+                    "source": generate.source(item, header),
+                    "callbacks": item.callbacks,
+                    "functions": [
+                        {"name": f.name, "index": i, "variadic": f.variadic, "optional": f.optional}
+                        for i, f in enumerate(item.interface.functions.values())
+                    ],
+                }
+                for item in self.numbered
+            ],
+        }
+
+
+class Engine:
+    """One program with stubs in it, and the file it shares with this process.
+
+    The file has a control page and, behind it, an area: the ring of a recording, or the log of a replay.
+    """
+
+    def __init__(self, plan: Plan, area: int) -> None:
+        try:
+            import frida
+        except ImportError:
+            raise MissingPackageError("frida") from None
+        self._frida = frida
+        self.plan = plan
+        self.area_size = area
+        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) and plan.mode != REPLAY else None
+        self._fd, self.path = tempfile.mkstemp(prefix="rr-py-library-", dir=folder)
+        os.ftruncate(self._fd, CONTROL_SIZE + area)
+        self.memory = mmap.mmap(self._fd, CONTROL_SIZE + area)
+        self.control = Control.from_buffer(self.memory)
+        self.loaded: dict[str, dict[str, Any]] = {}
+        self.errors: list[str] = []
+        self.pid = 0
+        self.on_loaded: Callable[[dict[str, Any]], None] | None = None
+        self._session: Any = None
+        self._waiting: Waiting | None = None
+        self._script: Any = None
+
+    def fill_area(self, pieces: Iterable[bytes]) -> int:
+        """Write the log that a replay reads behind the control page; returns its size."""
+        at = CONTROL_SIZE
+        for piece in pieces:
+            view = memoryview(piece)
+            while view:
+                written = os.pwrite(self._fd, view, at)
+                view, at = view[written:], at + written
+        self.area_size = (at - CONTROL_SIZE + 8192) & ~4095
+        os.ftruncate(self._fd, CONTROL_SIZE + self.area_size)
+        return at - CONTROL_SIZE
+
+    def read_area(self, offset: int, size: int) -> bytes:
+        """Bytes of the log, as it was filled in."""
+        return os.pread(self._fd, max(0, min(size, self.control.end - offset)), CONTROL_SIZE + offset)
+
+    def wait_for_change(self, seconds: float) -> None:
+        """Wait until the program says that it diverged, or for a moment."""
+        address = ctypes.addressof(self.control) + Control.diverged.offset
+        limit = (ctypes.c_long * 2)(0, int(seconds * 1e9))
+        ctypes.CDLL(None).syscall(202, ctypes.c_void_p(address), 0, 0, limit)
+
+    def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> int:
+        """Start the program, stopped, with the stubs placed. Returns its process id, a child of this process."""
+        find_program(argv[0], env, cwd)
+        self._waiting = spawn(argv, env, cwd)
+        self.pid = self._waiting.pid
+        self._fill()
+        try:
+            self._inject()
+        except BaseException:
+            self.kill()
+            raise
+        return self.pid
+
+    def attach(self, pid: int) -> None:
+        """Put the stubs into a running program."""
+        self.pid = pid
+        self._fill()
+        self._inject()
+
+    def resume(self) -> None:
+        """Let a started program run."""
+        if self._waiting is not None:
+            self._waiting.go()
+
+    def stack(self, tid: int) -> list[tuple[str, str]]:
+        """Return addresses of a thread and what they are called."""
+        try:
+            return [(a, b) for a, b in self._script.exports_sync.stack(tid)]
+        except Exception:
+            return []
+
+    def modules(self) -> list[tuple[int, int, str]]:
+        try:
+            return [(int(base, 16), size, path) for base, size, path in self._script.exports_sync.modules()]
+        except Exception:
+            return []
+
+    def detach(self) -> None:
+        with suppress(Exception):
+            self._script.exports_sync.stop()
+        with suppress(Exception):
+            self._session.detach()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            os.unlink(self.path)
+        del self.control
+        with suppress(BufferError):
+            self.memory.close()
+        os.close(self._fd)
+
+    def _fill(self) -> None:
+        control = self.control
+        control.mode, control.tool_pid, control.pid = self.plan.mode, os.getpid(), self.pid
+        control.task = control.task or self.pid
+
+    def _inject(self) -> None:
+        try:
+            self._session = self._frida.get_local_device().attach(self.pid)
+            agent = (files("interposer.library") / "agent.js").read_text(encoding="utf-8")
+            self._script = self._session.create_script(agent)
+            self._script.on("message", self._message)
+            self._script.load()
+            message = self.plan.message()
+            message.update(path=self.path, control=CONTROL_SIZE, area=self.area_size,
+                           replaying=self.plan.mode == REPLAY, aliases={},
+                           spare=[*self._waiting.spare] if self._waiting is not None else [])  # fmt: skip
+            self._script.exports_sync.start(message)
+        except self._frida.core.RPCException as why:
+            raise EngineError(f"the stubs cannot be made: {why.args[0]}", "See docs/interfaces.md.") from None
+        except (self._frida.ProcessNotFoundError, self._frida.PermissionDeniedError) as why:
+            raise EngineError(f"process {self.pid}: {why}", "Check the number, and that the process is yours.") from None
+        with suppress(OSError):
+            os.unlink(self.path)
+
+    def _message(self, message: Mapping[str, Any], data: object) -> None:
+        payload = message.get("payload")
+        if message.get("type") == "send" and isinstance(payload, dict) and payload.get("type") == "loaded":
+            self.loaded[payload["name"]] = payload
+            if self.on_loaded is not None:
+                self.on_loaded(payload)
+        else:
+            self.errors.append(str(message.get("description", message)))
+
+
+def find_program(name: str, env: Mapping[str, str], cwd: str | None) -> str:
+    """The path of a program as execvp finds it; EngineError for one that Frida cannot work in."""
+    from interposer.launch import Command
+
+    for candidate in Command((name,), env, cwd).candidates():
+        path = os.path.join(cwd or "", candidate)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            _check_dynamic(name, path)
+            return os.path.abspath(path)
+    raise EngineError(f"{name}: not found", "Check the name and PATH.", ExitStatus.NOT_FOUND)
+
+
+def _check_dynamic(name: str, path: str) -> None:
+    with open(path, "rb") as file:
+        head = file.read(2)
+    if head == b"#!":
+        return
+    try:
+        interpreter = elf.parse(Path(path).read_bytes()[:65536]).interpreter()
+    except elf.ElfError as why:
+        raise EngineError(f"{name}: no program for this machine: {why}", "", ExitStatus.CANNOT_RUN) from None
+    if not interpreter:
+        raise EngineError(
+            f"{name} is linked statically: it has no library whose functions could be replaced",
+            "Record it at the system-call interface: leave out --interface.",
+            ExitStatus.CANNOT_RUN,
+        )

@@ -1,0 +1,386 @@
+"""C stubs made from library interfaces: one function for recording and replaying each function and callback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from interfaces.libspec.model import Callback, CType, Extra, Function, Guarded, Interface, Parameter
+
+CALLBACK_SLOTS = 48
+"""Different functions of the program that one callback type can stand for."""
+
+_OLD = re.compile(r"\bold\s*\(")
+RESULT = 255
+EXTRA = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An interface with the numbers its functions and callbacks have in a trace."""
+
+    interface: Interface
+    functions: dict[str, int]
+    callbacks: dict[str, int]
+
+
+def number(interfaces: Sequence[Interface]) -> list[Numbered]:
+    """Give every function and callback of several interfaces a number, from 1."""
+    found, following = [], 1
+    for interface in interfaces:
+        functions = {name: following + i for i, name in enumerate(interface.functions)}
+        following += len(functions)
+        callbacks = {name: following + i for i, name in enumerate(interface.callbacks)}
+        following += len(callbacks)
+        found.append(Numbered(interface, functions, callbacks))
+    return found
+
+
+def source(numbered: Numbered, header: str) -> str:
+    """The C text of one interface's module."""
+    interface = numbered.interface
+    from interfaces.libspec.cdecl import PRELUDE
+
+    lines = ["#include <stdarg.h>", header, PRELUDE if "size_t" not in header else "", interface.types,
+             "extern void *rr_orig[], *rr_alt[];"]  # fmt: skip
+    lines += _callable(interface)
+    for callback in interface.callbacks.values():
+        lines += _callback(callback, numbered.callbacks[callback.name])
+    for index, function in enumerate(interface.functions.values()):
+        lines += _Stub(function, index, numbered).text()
+    return "\n".join(lines) + "\n"
+
+
+def _callable(interface: Interface) -> Iterator[str]:
+    """Macros for the functions of the interface that its own expressions call."""
+    called = {word for function in interface.functions.values() for word in _words(function)}
+    for index, function in enumerate(interface.functions.values()):
+        if function.name in called:
+            types = ", ".join(p.type.bare for p in function.parameters) or "void"
+            pointer = function.returns.declare(f"(*)({types})")
+            yield f"#define {function.name}(...) ((({pointer})rr_orig[{index}])(__VA_ARGS__))"
+
+
+def _words(function: Function) -> Iterator[str]:
+    roles = [*function.result.parts, *(part for p in function.parameters for r in p.roles for part in r.parts)]
+    for text in [*(part.argument for part in roles), *(extra.size for extra in function.outputs)]:
+        yield from re.findall(r"[A-Za-z_]\w*", text)
+
+
+class _Olds:
+    """`old(EXPR)` turned into variables that are set before the call."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+
+    def replace(self, text: str) -> str:
+        while match := _OLD.search(text):
+            depth, at = 1, match.end()
+            while depth:
+                depth += {"(": 1, ")": -1}.get(text[at], 0)
+                at += 1
+            inner = text[match.end() : at - 1].strip()
+            name = self.found.setdefault(inner, f"rr_old{len(self.found)}")
+            text = f"{text[: match.start()]}{name}{text[at:]}"
+        return text
+
+    def declare(self) -> Iterator[str]:
+        for inner, name in self.found.items():
+            yield f"\t__typeof__({inner}) {name} = ({inner});"
+
+
+def _size(kind: CType, count: str) -> str:
+    """Bytes of `count` elements behind a pointer of this type."""
+    if kind.pointee_kind == "void" or not kind.pointee or kind.pointee.replace("const", "").strip() == "char":
+        return f"(i64)({count})"
+    return f"(i64)({count}) * (i64)sizeof({kind.pointee})"
+
+
+def _word(name: str, kind: CType) -> str:
+    """A value as 64 bits."""
+    if kind.kind == "floating":
+        return f"({{ double rr_d = {name}; u64 rr_w; memcpy(&rr_w, &rr_d, 8); rr_w; }})"
+    if kind.kind == "integer":
+        return f"(u64)(i64){name}"
+    return f"(u64){name}"
+
+
+def _from_word(word: str, name: str, kind: CType) -> str:
+    """Statement that sets a variable from 64 bits."""
+    if kind.kind == "floating":
+        return f"{{ double rr_d; u64 rr_w = {word}; memcpy(&rr_d, &rr_w, 8); {name} = rr_d; }}"
+    return f"{name} = ({kind.bare})({word});"
+
+
+def _arguments(parameters: Sequence[Parameter]) -> str:
+    return ", ".join(parameter.name for parameter in parameters)
+
+
+def _declared(parameters: Sequence[Parameter]) -> str:
+    return ", ".join(parameter.type.declare(parameter.name) for parameter in parameters)
+
+
+def _place(i: int) -> str:
+    return f"rr_c.args[{i}]" if i < 6 else f"rr_c.more[{i - 6}]"
+
+
+def _branches(parameter: Parameter, statements: Sequence[list[str]]) -> list[str]:
+    """The statements of the role whose condition holds."""
+    if len(parameter.roles) == 1 and not parameter.roles[0].when:
+        return statements[0]
+    lines: list[str] = []
+    for i, (guarded, body) in enumerate(zip(parameter.roles, statements, strict=True)):
+        head = "else " if i else ""
+        test = f"if (rr_g_{parameter.name} == {i})"
+        lines.append(f"\t{head}{test} {{ {' '.join(line.strip() for line in body)} }}")
+        del guarded
+    return lines
+
+
+def _guard(parameter: Parameter) -> Iterator[str]:
+    if len(parameter.roles) > 1 or parameter.roles[0].when:
+        value = "-1"
+        for i in reversed(range(len(parameter.roles))):
+            when = parameter.roles[i].when
+            value = f"({when}) ? {i} : {value}" if when else str(i)
+        yield f"\tint rr_g_{parameter.name} = {value};"
+
+
+def _returning(kind: CType, call: str) -> str:
+    return f"{call}; return;" if kind.kind == "void" else f"return {call};"
+
+
+def _orig(returns: CType, parameters: Sequence[Parameter], name: str, value: str, more: str = "") -> str:
+    types = ", ".join([p.type.bare for p in parameters] + ([more] if more else [])) or "void"
+    return f"\t{returns.declare(f'(*{name})({types})')} = {value};"
+
+
+class _Stub:
+    """The stub of one function."""
+
+    def __init__(self, function: Function, index: int, numbered: Numbered) -> None:
+        self.f = function
+        self.index = index
+        self.numbered = numbered
+        self.olds = _Olds()
+
+    def text(self) -> list[str]:
+        f = self.f
+        table = "rr_alt" if f.variadic else "rr_orig"
+        call = f"rr_o({_arguments(f.parameters)}{', rr_ap' if f.variadic else ''})"
+        dots = ", ..." if f.variadic else ""
+        enter = "rr_enter_ordered" if f.ordered else "rr_enter"
+        number = self.numbered.functions[f.name]
+        before = self._before()
+        after = self._after()
+        head = f"rr_f_{f.name}({_declared(f.parameters) or 'void'}{dots})"
+        lines = [f.returns.declare(head), "{",
+                 _orig(f.returns, f.parameters, "rr_o", f"{table}[{self.index}]",
+                       "va_list" if f.variadic else ""),
+                 "\tstruct rr_call rr_c;"]  # fmt: skip
+        if f.returns.kind != "void":
+            lines.append(f"\t{f.returns.declare('result')};")
+        if f.variadic:
+            lines += ["\tva_list rr_ap;", f"\tva_start(rr_ap, {f.parameters[-1].name});"]
+        lines.append(f"\tif (!{enter}(&rr_c, {number}, (u64)__builtin_return_address(0))) {{ {_returning(f.returns, call)} }}")  # noqa: E501
+        assign = "" if f.returns.kind == "void" else "result = "
+        done = "\treturn;" if f.returns.kind == "void" else "\treturn result;"
+        if f.live:
+            lines.append(f"\tif ({f.live}) {{ rr_live_enter(&rr_c); {assign}{call}; rr_live_leave(&rr_c);{done} }}")
+        lines += [*self.olds.declare(), *before]
+        if f.special == "pthread_create":
+            a = [p.name for p in f.parameters]
+            return [*lines, f"\treturn rr_create(&rr_c, rr_o, {', '.join(f'(void *){x}' for x in a)});", "}"]
+        lines.append("\trr_begin(&rr_c);")
+        if f.release or f.special == "cond_wait":
+            lines.append("\trr_release(&rr_c);")
+            if f.release:
+                lines.append("\tif (rr_c.replaying) { rr_end(&rr_c);"
+                             + (" return; }" if not assign else f" return ({f.returns.bare})0; }}"))  # fmt: skip
+                return [*lines, f"\t{assign}{call};", "\trr_end(&rr_c);", done, "}"]
+        keep = "" if f.returns.kind == "void" else f" rr_c.result = {_word('result', f.returns)};"
+        if f.special == "pthread_join":
+            lines.append(f"\t{assign}{call}; if (rr_c.replaying) rr_answer(&rr_c); else {{ {keep} }}")
+        else:
+            take = "" if f.returns.kind == "void" else " " + _from_word("rr_c.result", "result", f.returns)
+            lines.append(f"\tif (rr_c.replaying) {{ rr_answer(&rr_c);{take} }} else {{ {assign}{call};{keep} }}")
+        return [*lines, *after, "\trr_leave(&rr_c);", done, "}"]
+
+    def _before(self) -> list[str]:
+        lines = [f"\trr_c.nargs = {len(self.f.parameters)};"]
+        for i, parameter in enumerate(self.f.parameters):
+            lines += _guard(parameter)
+            lines.append(f"\t{_place(i)} = {_word(parameter.name, parameter.type)};")
+        for i, parameter in enumerate(self.f.parameters):
+            lines += _branches(parameter, [self._input(i, parameter, role) for role in parameter.roles])
+        return lines
+
+    def _input(self, i: int, parameter: Parameter, role: Guarded) -> list[str]:
+        lines, compare = [], "RR_C_NULL" if parameter.type.kind in ("pointer", "function") else "RR_C_VALUE"
+        name = parameter.name
+        for part in role.parts:
+            argument = self.olds.replace(part.argument)
+            match part.kind:
+                case "value":
+                    compare = "RR_C_VALUE"
+                case "handle":
+                    compare = "RR_C_HANDLE"
+                case "free":
+                    compare = "RR_C_HANDLE | 16"
+                case "ignore":
+                    compare = "0"
+                case "data":
+                    lines.append(f"\trr_data(&rr_c, {i}, (void *){name});")
+                case "string":
+                    lines.append(f"\trr_in_string(&rr_c, {i}, (const char *){name});")
+                case "strings":
+                    lines.append(f"\trr_in_strings(&rr_c, {i}, (char **){name}, {argument or -1});")
+                case "in" | "inout":
+                    lines.append(f"\trr_in(&rr_c, {i}, (const void *){name}, {_size(parameter.type, argument)});")
+                case "callback":
+                    compare = "RR_C_VALUE"
+                    number = self.numbered.callbacks[argument]
+                    lines.append(
+                        f"\tif ((u64){name} > 4096 && (u64){name} < (u64)-4096) {{ int rr_s = rr_callback_slot("
+                        f"(void *){name}, rr_fns_{argument}, {CALLBACK_SLOTS}, {number}); if (rr_s >= 0) {{ "
+                        f"{_place(i)} = rr_s + 1; if (!rr_c.replaying) {name} = (void *)rr_stubs_{argument}[rr_s]; }} }}"
+                    )
+        return [f"\trr_c.cmp[{i}] = {compare};", *lines]
+
+    def _after(self) -> list[str]:
+        lines: list[str] = []
+        for i, parameter in enumerate(self.f.parameters):
+            bodies = []
+            for role in parameter.roles:
+                body = []
+                for part in role.parts:
+                    if part.kind in ("out", "inout"):
+                        size = _size(parameter.type, self.olds.replace(part.argument))
+                        body.append(f"\trr_out(&rr_c, {i}, (void *){parameter.name}, rr_c.replaying ? 0 : {size});")
+                bodies.append(body)
+            if any(bodies):
+                lines += _branches(parameter, bodies)
+        for i, extra in enumerate(self.f.outputs):
+            lines.append(self._extra(EXTRA + i, extra))
+        return lines + self._result()
+
+    def _extra(self, at: int, extra: Extra) -> str:
+        expression = self.olds.replace(extra.expression)
+        named = re.match(r"\*?\s*\(*([A-Za-z_]\w*)", extra.expression)
+        safe = named is not None and any(
+            p.name == named[1] and p.type.kind == "pointer" for p in self.f.parameters
+        ) and extra.expression != named[1]
+        return f"\tif ({named[1]}) {{ {self._extra_text(at, extra, expression).strip()} }}" if safe and named else self._extra_text(at, extra, expression)
+
+    def _extra_text(self, at: int, extra: Extra, expression: str) -> str:
+        match extra.kind:
+            case "offset":
+                return (f"\t{{ i64 rr_by = (i64)((u8 *)({expression}) - (u8 *)({extra.size})); rr_out(&rr_c, {at}, &rr_by, 8); "
+                        f"if (rr_c.replaying) {expression} = (void *)((u8 *)({extra.size}) + rr_by); }}")  # fmt: skip
+            case "value":
+                return f"\trr_out(&rr_c, {at}, (void *)&({expression}), sizeof({expression}));"
+            case "advance":
+                before = self.olds.replace(f"old({extra.expression})")
+                return f"\trr_advance_pointer(&rr_c, {at}, (u8 **)&({expression}), (u8 *){before});"
+            case "string":
+                return (f"\t{{ char *rr_t = rr_ret_string(&rr_c, {at}, rr_c.replaying ? 0 : (const char *)({expression}), 0); "
+                        f"if (rr_c.replaying) {expression} = (void *)rr_t; }}")  # fmt: skip
+            case _:
+                size = self.olds.replace(extra.size)
+                return f"\trr_out(&rr_c, {at}, (void *)({expression}), rr_c.replaying ? 0 : (i64)({size}));"
+
+    def _result(self) -> list[str]:
+        kind, cast = self.f.returns, f"({self.f.returns.bare})"
+        lines = []
+        for part in self.f.result.parts:
+            size = "rr_c.replaying ? 0 : " + _size(kind, self.olds.replace(part.argument)) if part.argument else "0"
+            match part.kind:
+                case "string" | "new":
+                    lines.append(f"\tresult = {cast}rr_ret_string(&rr_c, {RESULT}, (const char *)result, {int(part.kind == 'new')});")
+                case "buffer" | "alloc" | "object":
+                    role = ("buffer", "alloc", "object").index(part.kind)
+                    lines.append(f"\tresult = {cast}rr_ret(&rr_c, {RESULT}, (const void *)result, {size}, {role});")
+                case "handle" | "data":
+                    lines.append(f"\tif (rr_c.replaying) result = {cast}rr_translate(rr_c.result);")
+                case "param":
+                    name = part.argument
+                    lines.append(f"\t{{ i64 rr_by = (i64)((u8 *)result - (u8 *){name}); rr_out(&rr_c, {RESULT}, &rr_by, 8); "
+                                 f"if (rr_c.replaying) result = rr_c.result ? {cast}((u8 *){name} + rr_by) : {cast}0; }}")  # fmt: skip
+        return lines
+
+
+def _callback(callback: Callback, number: int) -> list[str]:
+    """The functions that stand for one type of callback: one for each slot, and the one that replay calls."""
+    name, returns, parameters = callback.name, callback.returns, callback.parameters
+    declared, arguments = _declared(parameters), _arguments(parameters)
+    assign = "" if returns.kind == "void" else "result = "
+    done = "\treturn;" if returns.kind == "void" else "\treturn result;"
+    keep = [] if returns.kind == "void" else [f"\trr_c.result = {_word('result', returns)};"]
+    head = [f"\t{returns.declare('result')};"] if returns.kind != "void" else []
+    filled: list[str] = []
+    given: list[str] = []
+    taken: list[str] = []
+    for i, parameter in enumerate(parameters):
+        given += _guard(parameter)
+        bodies, back, after = [], [], []
+        for role in parameter.roles:
+            body, take, fill = [], [], []
+            for part in role.parts:
+                size = _size(parameter.type, part.argument) if part.argument else "0"
+                match part.kind:
+                    case "string":
+                        body.append(f"\trr_ret_string(&rr_c, {i}, (const char *){parameter.name}, 0);")
+                        take.append(f"\t{parameter.name} = ({parameter.type.bare})rr_region_of(rr_e, {i}, 0);")
+                    case "strings":
+                        body.append(f"\trr_put_strings(&rr_c, {i}, (char **){parameter.name}, {part.argument or -1});")
+                        take.append(f"\t{parameter.name} = ({parameter.type.bare})rr_strings_of(rr_e, {i});")
+                    case "in" | "inout":
+                        body.append(f"\trr_out(&rr_c, {i}, (void *){parameter.name}, {size});")
+                        take.append(f"\t{parameter.name} = ({parameter.type.bare})rr_region_of(rr_e, {i}, 0);")
+                    case "object":
+                        body.append(f"\trr_ret(&rr_c, {i}, (void *){parameter.name}, {size}, 2);")
+                        take.append(f"\t{{ u64 *rr_n = rr_region_of(rr_e, {i}, 0); {parameter.name} = rr_n ? "
+                                    f"({parameter.type.bare})malloc(*rr_n ? *rr_n : 1) : 0; }}")  # fmt: skip
+                        fill.append(f"\tif (rr_e) free((void *){parameter.name});")
+                    case "out":
+                        fill.insert(0, f"\trr_in(&rr_c, {i}, (void *){parameter.name}, {size});")
+                    case "handle" | "data":
+                        take.append(f"\t{parameter.name} = ({parameter.type.bare})rr_translate((u64){parameter.name});")
+            bodies.append(body)
+            back.append(take)
+            after.append(fill)
+        if any(bodies):
+            given += _branches(parameter, bodies)
+        if any(back):
+            taken += [*_guard(parameter), *_branches(parameter, back)]
+        if any(after):
+            filled += _branches(parameter, after)
+    set_arguments = [f"\t{_place(i)} = {_word(p.name, p.type)};" for i, p in enumerate(parameters)]
+    stub = [
+        "static " + returns.declare(f"rr_cb_{name}(int rr_slot{', ' if declared else ''}{declared})"), "{",
+        _orig(returns, parameters, "rr_o", f"rr_fns_{name}[rr_slot]"),
+        "\tstruct rr_call rr_c; struct rr_event *rr_e = 0;", *head,
+        f"\tif (!rr_enter_callback(&rr_c, {number}, 0)) {{ {_returning(returns, f'rr_o({arguments})')} }}",
+        f"\trr_c.nargs = {len(parameters)};", *set_arguments, *given,
+        "\trr_callback_enter(&rr_c, rr_slot);", f"\t{assign}rr_o({arguments});", *keep, *filled,
+        "\trr_callback_leave(&rr_c);", done, "}",
+    ]  # fmt: skip
+    replayed = [
+        f"void rr_cbr_{name}(struct rr_event *rr_e)", "{", "\tstruct rr_call rr_c;",
+        "\tu64 *rr_more = rr_more_of(rr_e);" if len(parameters) > 6 else "",
+        _orig(returns, parameters, "rr_o", f"rr_fns_{name}[rr_e->result]"),
+        *(f"\t{p.type.declare(p.name)};" for p in parameters), *head,
+        *("\t" + _from_word(f"rr_e->args[{i}]" if i < 6 else f"rr_more[{i - 6}]", p.name, p.type)
+          for i, p in enumerate(parameters)),
+        *taken, "\trr_replay_begin(&rr_c, rr_e);", f"\t{assign}rr_o({arguments});", *keep,
+        *[line for line in filled if "rr_g_" not in line], "\trr_replay_end(&rr_c);", "}",
+    ]  # fmt: skip
+    slots = [
+        "static " + returns.declare(f"rr_cb_{name}_{i}({declared or 'void'}) ")
+        +        f"{{ {'' if returns.kind == 'void' else 'return '}rr_cb_{name}({i}{', ' if arguments else ''}{arguments}); }}"
+        for i in range(CALLBACK_SLOTS)
+    ]
+    table = ", ".join(f"rr_cb_{name}_{i}" for i in range(CALLBACK_SLOTS))
+    return [f"extern void *rr_fns_{name}[];", *stub, *slots,
+            f"static void *rr_stubs_{name}[{CALLBACK_SLOTS}] = {{ {table} }};", *replayed]  # fmt: skip

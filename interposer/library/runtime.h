@@ -1,0 +1,61 @@
+/* What generated stubs and the runtime share. Compiled by Frida's CModule (TinyCC): no libc headers. */
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+typedef int i32; typedef long i64;
+
+struct rr_event { u32 task; u8 kind, flags; u16 nr; u64 ip; u64 args[6]; i64 result; u64 time_in, time_out; u32 payload_off, payload_len; };
+struct rr_region { u64 addr; u32 len; u8 kind, arg; u16 full_hi; };
+
+#define RR_LIBCALL 18
+#define RR_TASK_START 6
+enum { RR_L_CALLBACK = 1, RR_L_RETURN = 2, RR_L_PART = 4, RR_L_ERRNO = 8, RR_L_RELEASE = 16 };
+enum { RR_R_OUT = 1, RR_R_IN = 2, RR_R_REGS = 5, RR_R_INFO = 6, RR_R_SIZE = 9 };
+enum { RR_M_OFF = 0, RR_M_RECORD = 1, RR_M_REPLAY = 3, RR_M_WATCH = 4 };
+enum { RR_C_VALUE = 1, RR_C_HANDLE = 2, RR_C_NULL = 4 };
+
+struct rr_thread { u64 tcb; u32 id; i32 depth; u8 *buf; u64 len, cap; struct rr_call *call; };
+struct rr_call {
+	struct rr_thread *t; u64 base; u64 ip, time_in; u64 args[6]; u64 more[10]; u8 cmp[16]; i64 result;
+	i32 errno_in, errno_out; u16 nr; u8 nargs, flags; u8 replaying, pad[3]; u64 in_end; u8 *at, *end; struct rr_event *e;
+};
+
+extern int rr_enter(struct rr_call *c, u32 nr, u64 ip);
+extern int rr_enter_ordered(struct rr_call *c, u32 nr, u64 ip);
+extern int rr_enter_callback(struct rr_call *c, u32 nr, u64 ip);
+extern void rr_in(struct rr_call *c, int arg, const void *p, u64 n);
+extern void rr_in_string(struct rr_call *c, int arg, const char *s);
+extern void rr_in_strings(struct rr_call *c, int arg, char **s, i64 n);
+extern void rr_out(struct rr_call *c, int arg, void *p, u64 n);
+extern void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role);
+extern char *rr_ret_string(struct rr_call *c, int arg, const char *s, int role);
+extern void rr_advance_pointer(struct rr_call *c, int arg, u8 **p, u8 *before);
+extern void rr_put_strings(struct rr_call *c, int arg, char **s, i64 n);
+extern void rr_begin(struct rr_call *c);
+extern i64 rr_answer(struct rr_call *c);
+extern void rr_leave(struct rr_call *c);
+extern void rr_release(struct rr_call *c);
+extern void rr_live_enter(struct rr_call *c);
+extern void rr_live_leave(struct rr_call *c);
+extern void rr_data(struct rr_call *c, int arg, void *p);
+extern void *rr_translate(u64 recorded);
+extern void rr_end(struct rr_call *c);
+extern void rr_replay_end(struct rr_call *c);
+extern int rr_create(struct rr_call *c, void *orig, void *thread, void *attr, void *run, void *arg);
+extern void rr_callback_enter(struct rr_call *c, int slot);
+extern void rr_callback_leave(struct rr_call *c);
+extern void rr_replay_begin(struct rr_call *c, struct rr_event *e);
+extern void *rr_region_of(struct rr_event *e, int arg, u64 *n);
+extern void *rr_strings_of(struct rr_event *e, int arg);
+extern int rr_callback_slot(void *p, void **fns, int most, u32 nr);
+extern int rr_fd_is_output(int fd);
+extern int rr_is_output(void *stream);
+extern u64 strlen(const char *);
+extern u64 strnlen(const char *, u64);
+extern u64 wcslen(const int *);
+extern u64 *rr_more_of(struct rr_event *e);
+extern void *malloc(u64);
+extern void free(void *);
+extern void *memcpy(void *, const void *, u64);
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define is_output(s) rr_is_output((void *)(s))
+#define fd_is_output(fd) rr_fd_is_output(fd)

@@ -1,0 +1,240 @@
+"""Recording at library interfaces: the program under Frida, its log drained into a trace."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from interfaces import abi
+from interfaces.errors import ExitStatus
+from interfaces.libspec.model import Interface
+from interposer.library.engine import CONTROL_SIZE, RECORD, SLOT_SIZE, SLOTS, Engine, Plan
+from recorder.errors import RecordError
+from recorder.options import RecordOptions, RecordResult
+from tracefile import DomainEnd, DomainStart, Report, TraceWriteError, TraceWriter
+
+_DOMAIN = 1
+_TICK_NS = 20_000_000
+_FUTEX_WAIT, _FUTEX_WAKE, _SYS_FUTEX = 0, 1, 202
+
+
+class Drain:
+    """Hands full and partly filled slots of the ring to `sink(first_event, events, payload)`."""
+
+    def __init__(self, engine: Engine, sink: Callable[[int, bytes, bytes], None]) -> None:
+        self._memory = memoryview(engine.memory)
+        self._slots = [
+            abi.Slot.from_buffer(engine.memory, CONTROL_SIZE + i * SLOT_SIZE) for i in range(SLOTS)
+        ]
+        self._base = [ctypes.addressof(slot) for slot in self._slots]
+        self._sink = sink
+        self._at = 0
+        self._events = 0
+        self._payload = 0
+        self.total = 0
+
+    def step(self) -> bool:
+        """Take what is there; True when a whole slot was taken, so that more may be."""
+        slot = self._slots[self._at]
+        state = slot.state
+        if state == abi.SlotState.FREE:
+            return False
+        count = slot.nevents
+        if count > self._events:
+            start = CONTROL_SIZE + self._at * SLOT_SIZE
+            events = self._memory[start + abi.SLOT_EVENTS_OFF :][self._events * 96 : count * 96]
+            last = abi.Event.from_buffer_copy(events, (count - self._events - 1) * 96)
+            end = last.payload_off + last.payload_len
+            payload = bytes(self._memory[start + abi.SLOT_PAYLOAD_OFF :][self._payload : end])
+            self._sink(slot.first_event + self._events, _rebased(events, self._payload), payload)
+            self.total += count - self._events
+            self._events, self._payload = count, end
+        if state != abi.SlotState.SEALED or slot.nevents > self._events:
+            return False
+        self._events = self._payload = 0
+        slot.state = abi.SlotState.FREE
+        _futex(self._base[self._at], _FUTEX_WAKE, 1 << 30)
+        self._at = (self._at + 1) % SLOTS
+        return True
+
+    def all(self) -> None:
+        while self.step():
+            pass
+
+    def close(self) -> None:
+        self._slots.clear()
+        self._memory.release()
+
+
+def _rebased(events: memoryview, by: int) -> bytes:
+    """Events whose payload offsets count from the chunk's own payload."""
+    if by == 0:
+        return bytes(events)
+    from interfaces.arrays import numpy
+
+    rows = numpy().frombuffer(bytes(events), dtype=abi.EVENT_DTYPE).copy()
+    rows["payload_off"] -= by
+    return bytes(rows.tobytes())
+
+
+def _futex(address: int, operation: int, value: int, timeout_ns: int = 0) -> None:
+    time_spec = (ctypes.c_long * 2)(0, timeout_ns)
+    ctypes.CDLL(None).syscall(
+        ctypes.c_long(_SYS_FUTEX), ctypes.c_void_p(address), ctypes.c_long(operation),
+        ctypes.c_long(value), time_spec if timeout_ns else None,
+    )  # fmt: skip
+
+
+def record_library(options: RecordOptions, interfaces: Sequence[Interface]) -> RecordResult:
+    """Run `options.command` and log what crosses the interfaces, until the program ends.
+
+    Only the first program is recorded, not those it starts. Raises, before the program has run: EngineError,
+    RecordError, TraceWriteError.
+    """
+    if not options.command:
+        raise RecordError("no program to record", "Name one.", ExitStatus.CANNOT_RUN)
+    plan = Plan(interfaces, RECORD)
+    engine = Engine(plan, SLOTS * SLOT_SIZE)
+    try:
+        env = os.environ if options.env is None else options.env
+        cwd = str(options.cwd) if options.cwd is not None else os.getcwd()
+        pid = engine.start(options.command, env, cwd)
+        try:
+            meta = _meta(options, plan, cwd)
+            writer = (TraceWriter.create_numbered(Path.cwd(), meta) if options.trace is None
+                      else TraceWriter.create(options.trace, meta))  # fmt: skip
+        except BaseException:
+            engine.kill()
+            raise
+        writer.add_domain(DomainStart(
+            domain=_DOMAIN, kind="exec", pid=pid, ppid=os.getpid(), time=time.monotonic_ns(),
+            comm=os.path.basename(options.command[0])[:15], exe=_exe(pid), cwd=cwd, argv=list(options.command),
+            envp=[f"{name}={value}" for name, value in env.items()],
+        ))  # fmt: skip
+        return _Recording(options, engine, writer).run()
+    finally:
+        engine.close()
+
+
+class _Recording:
+    """The drained ring of one running program."""
+
+    def __init__(self, options: RecordOptions, engine: Engine, writer: TraceWriter) -> None:
+        self.options, self.engine, self.writer = options, engine, writer
+        self.problem = ""
+        self.drain = Drain(engine, self._events)
+
+    def run(self) -> RecordResult:
+        engine, writer = self.engine, self.writer
+        sealed = ctypes.addressof(engine.control) + type(engine.control).sealed.offset
+        with _signals(engine.pid):
+            engine.resume()
+            while True:
+                seen = engine.control.sealed
+                self.drain.all()
+                found, status = os.waitpid(engine.pid, os.WNOHANG)
+                if found:
+                    break
+                if engine.control.sealed == seen:
+                    _futex(sealed, _FUTEX_WAIT, seen, _TICK_NS)
+        self.drain.all()
+        total = self.drain.total
+        self.drain.close()
+        code = os.waitstatus_to_exitcode(status)
+        self._notes()
+        try:
+            writer.end_domain(DomainEnd(
+                domain=_DOMAIN, pid=engine.pid, status="exited" if code >= 0 else "signaled", code=abs(code),
+                time=time.monotonic_ns(),
+            ))  # fmt: skip
+            writer.close({"status": status, "time_ns": time.time_ns(), "problem": self.problem})
+        except TraceWriteError as error:
+            self.problem = self.problem or error.message
+        return RecordResult(
+            trace=writer.path, status=code if code >= 0 else None, signal=-code if code < 0 else None,
+            complete=not self.problem, problem=self.problem, processes=1, events=total,
+            size=writer.bytes_written,
+        )  # fmt: skip
+
+    def _events(self, first: int, events: bytes, payload: bytes) -> None:
+        if self.problem:
+            return
+        try:
+            self.writer.add_events(_DOMAIN, first, events, payload)
+        except TraceWriteError as error:
+            self.problem = error.message
+            self.options.notify(f"{error.message}. {error.remedy}")
+
+    def _notes(self) -> None:
+        engine = self.engine
+        for interface in engine.plan.interfaces:
+            found = engine.loaded.get(interface.name)
+            if found is None:
+                self._tell(f"the program never loaded {' or '.join(interface.libraries)}: nothing of the interface "
+                           f"{interface.name} was recorded")  # fmt: skip
+                continue
+            if found["missing"]:
+                self._tell(f"{found['path']} has no {', '.join(found['missing'][:8])}"
+                           f"{' ...' if len(found['missing']) > 8 else ''}, which the interface {interface.name} names")  # fmt: skip
+            for name, what, detail in found["problems"]:
+                self._tell(f"{interface.name}: {name} is not recorded ({what}: {detail})")
+        if engine.control.unseen:
+            self._tell(f"{engine.control.unseen} callbacks on threads that the library made were not recorded")
+        for error in engine.errors:
+            self._tell(error)
+
+    def _tell(self, text: str) -> None:
+        self.options.notify(text)
+        with suppress(TraceWriteError):
+            self.writer.add_report(Report(time=time.monotonic_ns(), domain=_DOMAIN, pid=self.engine.pid, code=0, text=text))
+
+
+def _meta(options: RecordOptions, plan: Plan, cwd: str) -> Mapping[str, Any]:
+    system = os.uname()
+    return {
+        "version": options.version,
+        "abi": abi.ABI_VERSION,
+        "command": list(options.command),
+        "cwd": cwd,
+        "time_ns": time.time_ns(),
+        "monotonic_ns": time.monotonic_ns(),
+        "hostname": system.nodename,
+        "kernel": f"{system.sysname} {system.release}",
+        "library": {
+            "interfaces": [{"name": item.name, "path": item.path, "text": item.text} for item in plan.interfaces],
+            "names": {str(number): [a, b, int(c)] for number, (a, b, c) in plan.names().items()},
+        },
+    }
+
+
+def _exe(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+@contextmanager
+def _signals(pid: int) -> Iterator[None]:
+    """The terminal's signals reach the program itself; what is sent to this process is passed on."""
+
+    def forward(number: int, _frame: object) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    before: dict[int, Any] = {}
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        before[number] = signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        before[number] = signal.signal(number, forward)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,233 @@
+"""Replaying a recording of library calls: the program under Frida, each call answered from the log."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from interfaces import abi
+from interfaces.arrays import numpy
+from interfaces.errors import ExitStatus
+from interfaces.libspec.load import parse
+from interposer.library.engine import REPLAY, Engine, Plan
+from replayer.errors import ReplayError
+from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
+from tracefile import TraceReader
+
+_DOMAIN = 1
+_TICK = 0.02
+REASONS = {1: "another call", 2: "another argument", 4: "other input", 8: "a call beyond the end of the recording",
+           9: "another kind of event", 10: "another result of a callback"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryDivergence:
+    """Where a replay at a library interface went another way."""
+
+    event: int
+    task: int
+    reason: str
+    expected: str
+    found: str
+    stack: tuple[str, ...]
+
+    def text(self) -> str:
+        lines = [f"the replay diverged at event {self.event} (thread {self.task}): {self.reason}",
+                 f"  expected: {self.expected}", f"  found:    {self.found}"]  # fmt: skip
+        if self.stack:
+            lines += ["  stack:", *(f"    {line}" for line in self.stack)]
+        return "\n".join(lines)
+
+
+def is_library_trace(meta: Mapping[str, Any]) -> bool:
+    """Whether a trace was recorded at library interfaces."""
+    return isinstance(meta.get("library"), dict)
+
+
+def replay_library(options: ReplayOptions) -> ReplayResult:
+    """Run the recorded program again with its libraries' functions answered from the log."""
+    began = time.monotonic()
+    with TraceReader.open(options.trace) as reader:
+        plan = plan_of(reader.meta)
+        info = reader.domains[_DOMAIN]
+        engine = Engine(plan, 0)
+        try:
+            size = engine.fill_area(flat_log(reader))
+            control = engine.control
+            control.end, control.task = size, info.pid
+            env = dict(item.partition("=")[::2] for item in info.envp)
+            cwd = info.cwd if os.path.isdir(info.cwd) else None
+            with _output(options):
+                engine.start(info.argv, env, cwd)
+            return _Replaying(options, reader, engine, began).run()
+        finally:
+            engine.close()
+
+
+def plan_of(meta: Mapping[str, Any]) -> Plan:
+    """The interfaces a trace was recorded at, from their text in the trace."""
+    try:
+        interfaces = [parse(str(item["text"]), str(item["path"])) for item in meta["library"]["interfaces"]]
+        named = [
+            dataclasses.replace(found, name=str(item["name"]))
+            for found, item in zip(interfaces, meta["library"]["interfaces"], strict=True)
+        ]
+    except (KeyError, TypeError):
+        raise ReplayError("the trace does not say at which library interface it was recorded") from None
+    return Plan(named, REPLAY)
+
+
+def flat_log(reader: TraceReader) -> Iterator[bytes]:
+    """The events of a recording, each with its payload behind it."""
+    np = numpy()
+    for chunk in reader.chunks(_DOMAIN):
+        events, payload = chunk.events, np.frombuffer(chunk.payload, dtype=np.uint8)
+        lengths = events["payload_len"].astype(np.int64)
+        ends = np.cumsum(lengths)
+        if len(events) and int(ends[-1]) != len(payload):
+            raise ReplayError(f"the events from {chunk.first_event} on do not match their payload")
+        rows = np.arange(len(events), dtype=np.int64)
+        out = np.empty(96 * len(events) + len(payload), dtype=np.uint8)
+        starts = rows * 96 + (ends - lengths)
+        out[starts[:, None] + np.arange(96)] = events.view(np.uint8).reshape(len(events), 96)
+        if len(payload):
+            out[np.arange(len(payload)) + 96 * (np.repeat(rows, lengths) + 1)] = payload
+        yield out.tobytes()
+
+
+class _Replaying:
+    """One running replay."""
+
+    def __init__(self, options: ReplayOptions, reader: TraceReader, engine: Engine, began: float) -> None:
+        self.options, self.reader, self.engine, self.began = options, reader, engine, began
+        self.notes: list[str] = []
+
+    def run(self) -> ReplayResult:
+        engine = self.engine
+        control = engine.control
+        limit = DEFAULT_TIMEOUT if self.options.timeout is None else self.options.timeout
+        engine.resume()
+        moved, before = time.monotonic(), (-1, -1)
+        while True:
+            found, status = os.waitpid(engine.pid, os.WNOHANG)
+            if found:
+                return self._ended(os.waitstatus_to_exitcode(status))
+            if control.diverged:
+                return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, self._divergence().text())
+            now = (control.event_no, _cpu(engine.pid))
+            if now != before:
+                moved, before = time.monotonic(), now
+            elif time.monotonic() - moved > limit:
+                text = (f"the replay has made no progress for {limit:.0f} s, at event {control.event_no}: "
+                        f"{self._expected(control.cursor)}")  # fmt: skip
+                return self._result(ReplayEnd.STUCK, ExitStatus.DIVERGED, None, text)
+            engine.wait_for_change(_TICK)
+
+    def _ended(self, code: int) -> ReplayResult:
+        control = self.engine.control
+        if control.cursor < control.end and not control.diverged:
+            self.notes.append(f"the program ended at event {control.event_no} of {self.reader.total_events}")
+            left = True
+        else:
+            left = False
+        for error in self.engine.errors:
+            self.notes.append(error)
+        if left and self.reader.complete:
+            text = f"the replay ended early; the next recorded event is {self._expected(control.cursor)}"
+            return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, text)
+        end = ReplayEnd.FINISHED if self.reader.complete else ReplayEnd.INCOMPLETE
+        return self._result(end, code if code >= 0 else 0, -code if code < 0 else None, "")
+
+    def _divergence(self) -> LibraryDivergence:
+        from interfaces.libspec.show import call_text
+
+        control = self.engine.control
+        names = self.engine.plan
+        event = abi.Event()
+        event.kind, event.nr, event.task, event.result = abi.Kind.LIBCALL, control.div_nr, control.div_task, 0
+        for i in range(6):
+            event.args[i] = control.div_args[i]
+        regions = _regions(bytes(control.div_data[: control.div_len]))
+        found = call_text(event, regions, names.functions(), result=False)
+        expected = self._expected(control.div_offset)
+        reason = REASONS.get(control.diverged, "?")
+        if control.diverged in (2, 4) and control.div_arg < 64:
+            reason += f" ({names.parameter(control.div_nr, control.div_arg)})"
+        stack = [f"{address} {name}" for address, name in self.engine.stack(_thread(self.engine.pid, control))]
+        return LibraryDivergence(control.event_no, control.div_task, reason, expected, found, tuple(stack))
+
+    def _expected(self, offset: int) -> str:
+        from interfaces.libspec.show import call_text
+
+        raw = self.engine.read_area(offset, 96 + 4096)
+        if len(raw) < 96:
+            return "the end of the recording"
+        event = abi.Event.from_buffer_copy(raw)
+        return call_text(event, _regions(raw[96 : 96 + event.payload_len]), self.engine.plan.functions())
+
+    def _result(self, end: ReplayEnd, status: int, number: int | None, message: str) -> ReplayResult:
+        engine = self.engine
+        if end in (ReplayEnd.DIVERGED, ReplayEnd.STUCK):
+            engine.kill()
+        return ReplayResult(
+            end=end, status=int(status), signal=number, events=int(engine.control.event_no), message=message,
+            notes=tuple(self.notes), seconds=time.monotonic() - self.began,
+        )  # fmt: skip
+
+
+def _regions(payload: bytes) -> list[abi.Region]:
+    found = []
+    try:
+        for region in abi.iter_regions(payload):
+            found.append(region)
+    except ValueError:
+        pass
+    return found
+
+
+def _cpu(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+    except (OSError, IndexError):
+        return -1
+
+
+def _thread(pid: int, control: Any) -> int:
+    """The thread that stands still: the program's first one, or the one that waits in pause()."""
+    if control.div_task == control.pid:
+        return pid
+    for name in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{name}/syscall", encoding="ascii") as file:
+                if file.read().startswith("34 "):
+                    return int(name)
+        except OSError:
+            continue
+    return pid
+
+
+@contextmanager
+def _output(options: ReplayOptions) -> Iterator[None]:
+    """Let what is started meanwhile inherit the descriptors that the options name as its output."""
+    if options.echo and (options.stdout, options.stderr) == (1, 2):
+        yield
+        return
+    nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    wanted = (options.stdout, options.stderr) if options.echo else (nothing, nothing)
+    saved = (os.dup(1), os.dup(2))
+    try:
+        for number, descriptor in zip((1, 2), wanted, strict=True):
+            os.dup2(descriptor, number)
+        yield
+    finally:
+        for number, old in zip((1, 2), saved, strict=True):
+            os.dup2(old, number)
+            os.close(old)
+        os.close(nothing)
