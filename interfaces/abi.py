@@ -9,9 +9,8 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -370,8 +369,7 @@ class Boot(ctypes.LittleEndianStructure):
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(NamedTuple):
     """One payload region: `data` is what memory at `addr` held, or what `kind` says."""
 
     addr: int

@@ -6,7 +6,6 @@ Nothing here is the recorder's or the trace's own type, so that the interposer s
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from interposer import procfs
@@ -25,8 +24,7 @@ class Page(NamedTuple):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ImageState:
+class ImageState(NamedTuple):
     """One address space at its exec stop. Addresses are the program's own."""
 
     mappings: list[procfs.Mapping]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 Buffer = bytes | bytearray | memoryview
@@ -51,8 +50,7 @@ class Symbol(NamedTuple):
     is_function: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Elf:
+class Elf(NamedTuple):
     """The headers of one ELF64 file over the buffer they came from."""
 
     data: Buffer

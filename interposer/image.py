@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import mmap
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from interfaces import abi
 from interposer import image_path
@@ -15,8 +15,7 @@ from interposer.errors import ImageError
 _PAGE = mmap.PAGESIZE
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One segment as it is mapped: page-aligned bytes of the file at a fixed address."""
 
     address: int
@@ -24,8 +23,7 @@ class Part:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """The core, ready to be mapped into a program."""
 
     path: Path

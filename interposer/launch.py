@@ -16,8 +16,7 @@ import signal
 import stat
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from interfaces import abi
 from interfaces.errors import ExitStatus
@@ -34,8 +33,7 @@ _AT_CWD, _AT_EXEC, _AT_SETUP = 1, 2, 3
 _KEEP_LOOKING = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """What to run: argv[0] is looked up in `env`'s PATH as execvp does, from the folder `cwd`."""
 
     argv: tuple[str, ...]
@@ -52,8 +50,7 @@ class Command:
         return [os.path.join(folder or ".", name) for folder in self.env.get("PATH", os.defpath).split(":")]
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """A forked child that waits to be traced and to exec. `start` or `abandon` it, once."""
 
     pid: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from interposer import bootimage, cpuid_sites, inject, ptrace
 from interposer.bootimage import ImageState
@@ -24,8 +24,7 @@ _AT_EUID, _AT_EGID = 12, 14
 _PIECE_MAX = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(NamedTuple):
     """The core and where its descriptors are in every recorded process."""
 
     image: Image
@@ -34,16 +33,14 @@ class Core:
     patch_cpuid: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(NamedTuple):
     """What executed the image: its domain (0: the recorder) and the number of the event that says so."""
 
     domain: int
     event: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NewImage:
+class NewImage(NamedTuple):
     """An image that has been looked at and may now carry the core."""
 
     pid: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from interposer import kernel
 
@@ -17,8 +17,7 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordOptions:
+class RecordOptions(NamedTuple):
     """One recording.
 
     `trace` None: trace.bin, trace-2.bin, ... in the current folder; an existing file is never overwritten.
@@ -41,8 +40,7 @@ class RecordOptions:
     has_user_dispatch: Callable[[], bool] = kernel.has_user_dispatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordResult:
+class RecordResult(NamedTuple):
     """How the program ended (one of `status` and `signal`), and the trace that was made.
 
     `complete` is False where the program went on unrecorded: `problem` says why. `processes` and `events` are

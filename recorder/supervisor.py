@@ -14,7 +14,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from interfaces import abi
 from interposer import cpuid_sites, kernel, ptrace
@@ -40,8 +40,7 @@ _PATIENCE_TICKS = 10
 _PATCHES_MAX = 2048
 
 
-@dataclass(slots=True)
-class _Awaited:
+class _Awaited(NamedTuple):
     """An image that carries the core and has not greeted yet; `handle` tells when its process ends."""
 
     pid: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from interfaces import abi
 from replayer.errors import NothingToReplayError
@@ -23,8 +23,7 @@ _STACK_GAP = 1 << 20
 _KERNEL_PAGES = ("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]")
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One struct rr_boot; `data` follows it, padded to 8 bytes. `prot` is that of the place written to."""
 
     op: abi.BootOp

@@ -14,7 +14,7 @@ import stat
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from replayer.errors import ContentError
 from tracefile.errors import FileChangedError
@@ -28,8 +28,7 @@ _PACK = "Install the recorded version, or record again and use `rr-py pack` to p
 _NAME = re.compile(r"[/:]rr-file-(\d+)(?:-\w+)?(?: \(deleted\))?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """A descriptor (the provider keeps it open) and the offset at which the wanted bytes lie in it."""
 
     fd: int
@@ -58,9 +57,7 @@ class Contents:
             if entry.kind == "system" and not self._in_trace(entry):
                 os.close(self._open_system(entry))
 
-    def get(
-        self, number: int, domain: int, offset: int, shared: bool, as_it_is: bool = False
-    ) -> Content:
+    def get(self, number: int, domain: int, offset: int, shared: bool, as_it_is: bool = False) -> Content:
         """The content of file `number` at byte `offset` of the file.
 
         `as_it_is`: of what is mapped shared, the file without putting its recorded content into it again.

@@ -6,6 +6,7 @@ import ctypes
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from interfaces import abi
 from interposer.channel import Channel
@@ -18,8 +19,7 @@ from tracefile import DomainInfo, TraceReader
 NEVER = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A replaying task: recorded ids, and the ids the kernel knows it by now."""
 
     tid: int

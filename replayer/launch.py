@@ -16,9 +16,8 @@ import resource
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from interfaces import abi
 from replayer.errors import CoreError
@@ -38,8 +37,7 @@ def fd_base() -> int:
     return limit - 16
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """A replaying process has ended: real process id, and exit code or signal."""
 
     pid: int

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from replayer.divergence import DivergenceReport
@@ -43,8 +43,7 @@ class ReplayEnd(Enum):
     STUCK = "stuck"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayResult:
+class ReplayResult(NamedTuple):
     """How a replay ended.
 
     `status` is what the tool should exit with: the recorded program's own, 124 when it diverged or got
@@ -61,4 +60,4 @@ class ReplayResult:
     events: int = 0
     processes: int = 0
     seconds: float = 0.0
-    divergence: DivergenceReport | None = field(default=None, repr=False)
+    divergence: DivergenceReport | None = None

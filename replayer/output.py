@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from interfaces.abi import EVENT_SIZE, REGION_HEADER, Event, EventFlag, Kind, RegionKind
 from interposer.shared import GlobalPage
@@ -23,8 +23,7 @@ _START_MARKS = raw.marker([Kind.TASK_START])
 _SEQUENCE = struct.Struct("<Q")
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """What a domain does about output: the number it waits for, or whether it will never wait again."""
 
     domain: int

@@ -7,15 +7,14 @@ that leads to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from interfaces.abi import Kind
 from replayer.errors import NothingToReplayError
 from tracefile import DomainInfo, TraceReader
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """`domains` are replayed (None: all), beginning with `starts`. `echoed` are those whose output is shown
     (None: all).
 

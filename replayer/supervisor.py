@@ -14,8 +14,8 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from interfaces import abi
 from interposer import image_path
@@ -42,8 +42,7 @@ _CPU_EVERY = 0.5
 _LOG_OVER = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
+class Stuck(NamedTuple):
     """The watchdog ended the replay: seconds it waited, and where each domain stands."""
 
     seconds: float
@@ -479,9 +478,7 @@ class Supervisor:
     def _need_file(self, domain: LiveDomain, channel: Channel, message: Message) -> None:
         shared = bool(message.d >> 32 & _MAP_SHARED)
         try:
-            content = self.contents.get(
-                message.a, domain.number, message.b, shared, as_it_is=message.c == 0
-            )
+            content = self.contents.get(message.a, domain.number, message.b, shared, as_it_is=message.c == 0)
         except Exception as error:
             self._error = self._error or error
             channel.send(Message(abi.Msg.NEED_FILE, -errno.ENOENT))
@@ -496,7 +493,6 @@ class Supervisor:
             self._log_ended(domain)
         elif reason != abi.Divergence.NONE and self.diverged is None:
             self.diverged = domain
-
 
     def _log_ended(self, domain: LiveDomain) -> None:
         """No event is left: end what still runs, and note where the recording had not got to the end."""

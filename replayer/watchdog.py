@@ -12,15 +12,14 @@ import os
 import select
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _TICK_MAX = 1.0
 _SLOWER = 20
 _CPU_NOTICED = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """CPU seconds of some processes so far, and whether one of them is stopped by a debugger or a signal."""
 
     cpu: float

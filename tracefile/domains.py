@@ -5,13 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tracefile.errors import TraceFormatError
 from tracefile.records import BootImage, DomainEnd, DomainStart
 
 
-@dataclass(frozen=True, slots=True)
-class DomainStop:
+class DomainStop(NamedTuple):
     """Where the log of a domain breaks off without its process having ended."""
 
     domain: int

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,15 +131,14 @@ assert HEADER_SIZE == 80
 assert ROW.size == HEADER_SIZE + 8
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkHeader:
+class ChunkHeader(NamedTuple):
     """A decoded chunk header. Sizes are bytes; `first` and `count` are event numbers for EVENTS, for BLOB the
     offset of the piece in its blob and the number of the piece; times are CLOCK_MONOTONIC nanoseconds."""
 
     type: int
     sequence: int
     domain: int = 0
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]
     first: int = 0
     time_first: int = 0
     time_last: int = 0

@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tracefile.digest import new_digest
 from tracefile.errors import FileChangedError
@@ -95,7 +95,7 @@ def _store(reader: TraceReader, writer: TraceWriter, entry: FileEntry) -> FileEn
         raise _changed(entry, f"cannot be read: {error.strerror}") from error
     finally:
         os.close(descriptor)
-    return replace(entry, kind="stored", blob=digest, offset=0, length=entry.size)
+    return entry._replace(kind="stored", blob=digest, offset=0, length=entry.size)
 
 
 def _check(descriptor: int, entry: FileEntry) -> str:

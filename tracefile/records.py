@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os.path
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracefile.fields import U64, FieldError, Fields, dump_json, load_json
 
@@ -26,8 +26,7 @@ FILE_KINDS = ("system", "stored")
 _NO_SYSTEM_FILES = ("/dev/", "/proc/", "/sys/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BootMapping:
+class BootMapping(NamedTuple):
     """One mapping of a new image, before its first instruction.
 
     Addresses and `offset` are bytes; `prot` has PROT_* bits; `flags` is 'p' (private) or 's' (shared); `file`
@@ -145,8 +144,7 @@ class DomainStart:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainEnd:
+class DomainEnd(NamedTuple):
     """A process of a domain ended: `status` 'exited' with code, 'signaled' with a signal as `code`, 'execed'
     (its program was replaced, another domain follows), or 'lost' (recording stopped while it went on)."""
 
@@ -168,6 +166,12 @@ class DomainEnd:
             }
         )
 
+    def check(self) -> None:
+        """Raises FieldError where a reader would; many processes end, so this does not decode anything."""
+        numbers = (self.domain - 1, self.pid, self.code)
+        if self.status not in END_STATUSES or not all(0 <= number <= U32 for number in numbers):
+            DomainEnd.decode(self.encode())
+
     @staticmethod
     def decode(section_a: bytes) -> DomainEnd:
         """From section A."""
@@ -181,8 +185,7 @@ class DomainEnd:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """A file that was mapped. A later entry of the same number replaces an earlier one (to add a hash, say).
 
     `kind` 'system': the file is expected to be there at replay, same `size` and `mtime_ns`, or same `sha256`
@@ -263,8 +266,7 @@ def is_plain_path(path: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(NamedTuple):
     """Something the user should know; `code` is one of the core's report codes (0: the recorder's own).
 
     `text` is written without what exceeds TEXT_MAX characters.

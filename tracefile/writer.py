@@ -16,10 +16,9 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tracefile.codec import LEVEL, Compressor
 from tracefile.errors import TraceExistsError, TraceWriteError
@@ -54,15 +53,14 @@ _TIME_IN_AT = 72
 _TIME_OUT_AT = 80
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(NamedTuple):
     """One chunk to be compressed and written."""
 
     type: ChunkType
     a: bytes
     b: bytes = b""
     domain: int = 0
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]
     first: int = 0
     flags: int = 0
     copied: ChunkHeader | None = None
@@ -200,7 +198,7 @@ class TraceWriter:
     def end_domain(self, end: DomainEnd) -> None:
         """Say how a process of a domain ended. A domain of several processes has several of these."""
         section = end.encode()
-        DomainEnd.decode(section)
+        end.check()
         self._put(_Job(ChunkType.DOMAIN_END, section, b"", end.domain))
 
     def add_file(self, entry: FileEntry) -> None:
@@ -415,7 +413,7 @@ class TraceWriter:
         if job.copied is None:
             header, stored_a, stored_b = self._compress(job)
         else:
-            header, stored_a, stored_b = replace(job.copied, sequence=self._sequence), job.a, job.b
+            header, stored_a, stored_b = job.copied._replace(sequence=self._sequence), job.a, job.b
         packed = header.pack()
         offset = self._end
         self._append([packed, stored_a, stored_b])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 from pathlib import Path
@@ -198,14 +197,14 @@ def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
     with passing as folder:
         for run in range(1, most + 1):
             attempt = Path(folder) / f"run-{run}.bin"
-            result = record(dataclasses.replace(options, trace=attempt))
+            result = record(options._replace(trace=attempt))
             if result.signal is None and not result.status:
                 attempt.unlink()
                 continue
             place(attempt, wanted)
             if not options.quiet:
                 say(f"run {run} of at most {most} failed")
-            return dataclasses.replace(result, trace=wanted)
+            return result._replace(trace=wanted)
     raise RepeatError(
         f"{options.command[0]} did not fail in {most} runs",
         "Give it more runs with --repeat-until-fail=MAX, or add --chaos to shake its schedule.",

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ class Forge:
             crc_b=zlib.crc32(b),
         )
         offset = len(self.data)
-        header = replace(true, **claims).pack()
+        header = true._replace(**claims).pack()
         self.data += header + a + b
         if claims["type"] != ChunkType.INDEX:
             self.rows += header + offset.to_bytes(8, "little")

@@ -227,10 +227,12 @@ def test_domain_ends(end: DomainEnd) -> None:
         offset=U64,
         length=U64,
         sha256=st.none() | HEX,
+        kind=st.just("system"),
+        blob=st.none(),
         object=st.none() | st.just("8:1234"),
         shared=st.booleans(),
     )
-    | st.builds(FileEntry, number=st.just(1), path=NAMES, kind=st.just("stored"), blob=HEX)
+    | st.builds(lambda path, blob: FileEntry(number=1, path=path, kind="stored", blob=blob), NAMES, HEX)
 )
 def test_file_entries(entry: FileEntry) -> None:
     assert FileEntry.decode(entry.encode()) == entry
