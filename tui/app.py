@@ -68,6 +68,7 @@ class RrPyTui(Finding, Looking, Placing):
             with Vertical(id="events"):
                 yield ColumnTitles(self.settings)
                 yield EventList(self.model, self.feeder.view, self.settings, id="event-list")
+                yield from self.compose_below()
                 yield DetailTree(id="event-detail")
             with Vertical(id="timeline"):
                 yield Static("", id="timeline-title", classes="title", markup=False)
@@ -82,6 +83,10 @@ class RrPyTui(Finding, Looking, Placing):
             yield from self.compose_more()
         yield Prompt()
         yield Static(id="status", markup=False)
+
+    def compose_below(self) -> ComposeResult:
+        """What stands below the list of events."""
+        yield from ()
 
     def compose_more(self) -> ComposeResult:
         """Further screens."""
@@ -169,7 +174,9 @@ class RrPyTui(Finding, Looking, Placing):
         self.ask_detail()
 
     @on(RowList.Moved, "#event-list")
-    def _moved(self) -> None:
+    def _moved(self, event: RowList.Moved) -> None:
+        if event.by_user:
+            self.following = False
         self.tell_status()
         self.ask_detail()
         if self.search is not None and self.search.complete:
@@ -280,7 +287,7 @@ class RrPyTui(Finding, Looking, Placing):
     def action_follow(self) -> None:
         self.following = not self.following
         if self.following:
-            self.events.action_last()
+            self.events.move_to(self.events.row_count - 1)
         self.tell_status()
 
     def action_output(self) -> None:

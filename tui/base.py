@@ -84,7 +84,7 @@ class Base(App[int]):
         if exact and not view.has(row):
             hidden = "the filter hides it" if view.query is not None else "a shows all kinds"
             self.notify(f"row {count(row)} is not shown: {hidden}", timeout=4)
-        self.events.move_to(view.nearest(row), jump=True, centre=True)
+        self.events.move_to(view.nearest(row), centre=True)
 
     def show_view(self, query: Query | None, everything: bool) -> None:
         """Show other rows, the cursor staying where it is as far as possible."""
@@ -105,6 +105,7 @@ class Base(App[int]):
         self._settle()
         if self.following and rows.row_count:
             rows.move_to(rows.row_count - 1)
+            self.following = self.feeder.live or not rows.view.complete
         if self.model.damage and self.notice != self.model.damage:
             self.notice = self.model.damage
             self.notify(self.model.damage, title="the trace is damaged", severity="error", timeout=10)
@@ -130,7 +131,7 @@ class Base(App[int]):
             view = self.events.view
             if view.done > self._pending_row or view.complete:
                 row, self._pending_row = self._pending_row, None
-                self.events.move_to(view.nearest(min(row, max(view.done - 1, 0))), jump=True, centre=True)
+                self.events.move_to(view.nearest(min(row, max(view.done - 1, 0))), centre=True)
 
     def complain(self, why: Exception) -> None:
         """Show an error as a message."""

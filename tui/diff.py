@@ -101,7 +101,7 @@ class DiffTui(RrPyTui):
         if found is None:
             self.notify("no other difference")
         else:
-            self.differences.move_to(found, jump=True, centre=True)
+            self.differences.move_to(found, centre=True)
 
     def on_row_list_chosen(self, event: RowList.Chosen) -> None:
         """Enter on a line of the comparison."""
@@ -131,7 +131,7 @@ class DiffTui(RrPyTui):
         rows.resize_rows()
         first = self.comparison.position_of_first()
         if first is not None:
-            rows.move_to(first, jump=True, centre=True)
+            rows.move_to(first, centre=True)
         a, b = self.comparison.a.path, self.comparison.b.path
         found = sum(one.different for one in self.comparison.alignments)
         text = f"{count(found)} events differ (n: next)" if found else "no difference in what matters"

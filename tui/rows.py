@@ -38,11 +38,11 @@ class RowList(ScrollView):
     class Moved(Message):
         """The cursor is on another line now."""
 
-        def __init__(self, rows: RowList, position: int, jump: bool) -> None:
+        def __init__(self, rows: RowList, position: int, by_user: bool) -> None:
             super().__init__()
             self.rows = rows
             self.position = position
-            self.jump = jump
+            self.by_user = by_user
 
         @property
         def control(self) -> RowList:
@@ -62,7 +62,7 @@ class RowList(ScrollView):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._jump = False
+        self._by_user = False
 
     @property
     def row_count(self) -> int:
@@ -84,12 +84,12 @@ class RowList(ScrollView):
             self.position = max(self.row_count - 1, 0)
         self.refresh()
 
-    def move_to(self, position: int, *, jump: bool = False, centre: bool = False) -> None:
-        """Put the cursor on a line and show it; `jump`: not a neighbour, but a place one was sent to."""
+    def move_to(self, position: int, *, centre: bool = False, by_user: bool = False) -> None:
+        """Put the cursor on a line and show it, in the middle with `centre` if it was out of sight."""
         if not self.row_count:
             return
         position = max(0, min(position, self.row_count - 1))
-        self._jump = jump
+        self._by_user = by_user
         if position != self.position:
             self.position = position
         self._show(centre)
@@ -115,20 +115,20 @@ class RowList(ScrollView):
             y = position - top
             if 0 <= y < self.size.height:
                 self.refresh(Region(0, y, self.size.width, 1))
-        self.post_message(self.Moved(self, new, self._jump))
-        self._jump = False
+        self.post_message(self.Moved(self, new, self._by_user))
+        self._by_user = False
 
     def action_cursor(self, step: int) -> None:
-        self.move_to(self.position + step)
+        self.move_to(self.position + step, by_user=True)
 
     def action_page(self, step: int) -> None:
-        self.move_to(self.position + step * max(self.size.height - 1, 1))
+        self.move_to(self.position + step * max(self.size.height - 1, 1), by_user=True)
 
     def action_first(self) -> None:
-        self.move_to(0, jump=True)
+        self.move_to(0, by_user=True)
 
     def action_last(self) -> None:
-        self.move_to(self.row_count - 1, jump=True)
+        self.move_to(self.row_count - 1, by_user=True)
 
     def action_choose(self) -> None:
         if self.row_count:
@@ -143,7 +143,7 @@ class RowList(ScrollView):
         if event.chain > 1:
             self.action_choose()
         else:
-            self.move_to(position)
+            self.move_to(position, by_user=True)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import click
 
@@ -51,3 +54,35 @@ def check_textual() -> None:
             "pip install 'rr-py[tui]'",
             ExitStatus.TOOL_FAILED,
         )
+
+
+def record_and_browse(
+    options: Mapping[str, str | int | bool | None],
+    env: Mapping[str, str],
+    repeats: bool,
+    program: Sequence[str],
+    trace: str | None,
+) -> int:
+    """`rr-py record --tui`: record a program and browse the trace meanwhile; ends as the program did.
+
+    `options` are those of `record` by name, `env` is the program's whole environment.
+    """
+    if repeats:
+        raise click.UsageError("--repeat-until-fail and --tui do not go together")
+    check_textual()
+    from rr_py.ending import end_like
+    from tui.live import record_and_watch
+
+    words = [word for name, value in options.items() for word in option_words(name, value)]
+    for name, value in env.items():
+        if os.environ.get(name) != value:
+            words += ["--env", f"{name}={value}"]
+    status = record_and_watch(words, program, Path(trace) if trace is not None else None)
+    return end_like(status if status >= 0 else None, -status if status < 0 else None)
+
+
+def option_words(name: str, value: str | int | bool | None) -> list[str]:
+    """An option as one types it; nothing where it was not given."""
+    if value is None or value is False:
+        return []
+    return [f"--{name}"] if value is True else [f"--{name}={value}"]
