@@ -190,7 +190,7 @@ def _child(
         signal.set_wakeup_fd(-1)
         for i, fd in enumerate(hidden):
             os.dup2(fd, fd_base + i, inheritable=True)
-        for i in range(len(hidden), abi.FD_COUNT):
+        for i in range(len(hidden), abi.FD_COUNT if hidden else 0):
             os.dup2(hidden[-1], fd_base + i, inheritable=True)
         kernel.disable_aslr()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
