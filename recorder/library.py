@@ -138,8 +138,8 @@ class _Recording:
             while True:
                 seen = engine.control.sealed
                 self.drain.all()
-                found, status = os.waitpid(engine.pid, os.WNOHANG)
-                if found:
+                status = engine.poll()
+                if status is not None:
                     break
                 if engine.control.sealed == seen:
                     _futex(sealed, _FUTEX_WAIT, seen, _TICK_NS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -114,8 +115,8 @@ class _Replaying:
         engine.resume()
         moved, before = time.monotonic(), (-1, -1)
         while True:
-            found, status = os.waitpid(engine.pid, os.WNOHANG)
-            if found:
+            status = engine.poll()
+            if status is not None:
                 return self._ended(os.waitstatus_to_exitcode(status))
             if control.diverged:
                 return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, self._divergence().text())
@@ -138,7 +139,8 @@ class _Replaying:
         for error in self.engine.errors:
             self.notes.append(error)
         if left and self.reader.complete:
-            text = f"the replay ended early; the next recorded event is {self._expected(control.cursor)}"
+            how = f"exited with {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
+            text = f"the program {how} early; the next recorded event is {self._expected(control.cursor)}"
             return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, text)
         end = ReplayEnd.FINISHED if self.reader.complete else ReplayEnd.INCOMPLETE
         return self._result(end, code if code >= 0 else 0, -code if code < 0 else None, "")

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent.parent / "library"
 
 TOP_KEYS = {"title": str, "library": (str, list), "types": str, "handles": list, "errno": bool,
             "function": dict, "callback": dict, "name": str, "optional": bool}  # fmt: skip
-FUNCTION_KEYS = {"prototype": str, "args": dict, "returns": str, "outputs": list, "errno": bool,
+FUNCTION_KEYS = {"prototype": str, "args": dict, "returns": str, "outputs": list, "inputs": list, "errno": bool,
                  "release": bool, "ordered": bool, "live": str, "variadic": str, "special": str,
                  "optional": bool, "ends": bool}  # fmt: skip
 CALLBACK_KEYS = {"prototype": str, "args": dict, "returns": str}
@@ -26,6 +26,7 @@ SPECIALS = frozenset({
     "pthread_create", "pthread_join", "cond_wait", "fork", "once",
 })  # fmt: skip
 EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset")
+INPUT_KINDS = ("value", "string", "bytes")
 
 
 def shipped() -> list[str]:
@@ -159,9 +160,10 @@ class _Reader:
         if special and special not in SPECIALS:
             raise SpecError(self.file, where, "special", f"{special!r} is none of {', '.join(sorted(SPECIALS))}")
         result = self._result(where, table, prototype.returns, names)
-        outputs = tuple(self._outputs(where, table.get("outputs", []), names))
+        outputs = tuple(self._extras(where, "outputs", table.get("outputs", []), names))
+        inputs = tuple(self._extras(where, "inputs", table.get("inputs", []), names - {"result"}))
         return Function(
-            name=name, returns=prototype.returns, result=result, parameters=parameters, outputs=outputs,
+            name=name, returns=prototype.returns, result=result, parameters=parameters, outputs=outputs, inputs=inputs,
             errno=table.get("errno", self.document.get("errno", False)),
             release=table.get("release", False), ordered=table.get("ordered", False),
             live=table.get("live", ""), variadic=table.get("variadic", ""), special=special,
@@ -234,20 +236,21 @@ class _Reader:
             )  # fmt: skip
         return role
 
-    def _outputs(self, where: str, texts: list[Any], names: frozenset[str]) -> Iterator[Extra]:
+    def _extras(self, where: str, key: str, texts: list[Any], names: frozenset[str]) -> Iterator[Extra]:
         for text in texts:
             kind, colon, rest = str(text).partition(":")
             kind, rest = kind.strip(), rest.strip()
-            if not colon or kind not in EXTRA_KINDS:
-                raise SpecError(self.file, where, "outputs",
-                                f"{text!r} does not begin with one of {', '.join(EXTRA_KINDS)} and a colon")  # fmt: skip
+            known = EXTRA_KINDS if key == "outputs" else INPUT_KINDS
+            if not colon or kind not in known:
+                raise SpecError(self.file, where, key,
+                                f"{text!r} does not begin with one of {', '.join(known)} and a colon")  # fmt: skip
             size = ""
             if kind in ("bytes", "offset"):
                 rest, bar, size = rest.partition("|")
                 rest, size = rest.strip(), size.strip()
                 if not bar or not size:
-                    raise SpecError(self.file, where, "outputs", f"{text!r} needs a second part: {kind}: "
+                    raise SpecError(self.file, where, key, f"{text!r} needs a second part: {kind}: "
                                     f"{'POINTER | SIZE' if kind == 'bytes' else 'LVALUE | POINTER'}")
-                self.checks.append(((where, "outputs"), size, names))
-            self.checks.append(((where, "outputs"), rest, names))
+                self.checks.append(((where, key), size, names))
+            self.checks.append(((where, key), rest, names))
             yield Extra(kind, rest, size)

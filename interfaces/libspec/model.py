@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 PART_KINDS = {
     "value": False, "handle": False, "string": False, "strings": None, "in": True, "out": True,
-    "inout": True, "data": False, "callback": None, "ignore": False, "object": True, "alloc": True,
+    "inout": True, "data": False, "callback": None, "ignore": False, "object": True, "realloc": True, "alloc": True,
     "new": False, "param": None, "free": False, "void": False, "buffer": True,
 }  # fmt: skip
 """Kinds of roles, and whether each takes an expression in brackets (None: it may, or takes a name)."""
@@ -90,6 +90,7 @@ class Function:
     result: Guarded
     parameters: tuple[Parameter, ...]
     outputs: tuple[Extra, ...] = ()
+    inputs: tuple[Extra, ...] = ()
     errno: bool = False
     release: bool = False
     ordered: bool = False

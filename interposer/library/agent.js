@@ -45,6 +45,12 @@ function install(interfaceIndex, module) {
       try {
         slot.writePointer(Interceptor.replaceFast(target, stub));
       } catch (e) {
+        const copy = moveTiny(target, stub);
+        if (copy !== null) {
+          slot.writePointer(copy);
+          item.done = true;
+          continue;
+        }
         imported.push({ name: item.name, target, stub });
         for (const other of Process.enumerateModules()) redirect(other, imported[imported.length - 1]);
       }
@@ -54,6 +60,52 @@ function install(interfaceIndex, module) {
     }
   }
   Interceptor.flush();
+}
+
+// A leaf function that Frida finds too short: its few bytes are copied, and a jump is put over it and the padding
+// behind it. Returns the copy, or null where the function is not such a one.
+function moveTiny(target, stub) {
+  let at = target;
+  let furthest = target;
+  let tail = null;
+  let size = 0;
+  for (let i = 0; i < 16; i++) {
+    const found = Instruction.parse(at);
+    at = found.next;
+    const branch = found.groups.includes('jump') || found.groups.includes('call');
+    if (branch) {
+      if (found.groups.includes('call') || found.operands.length !== 1 || found.operands[0].type !== 'imm') return null;
+      const to = ptr(found.operands[0].value.toString());
+      if (found.mnemonic === 'jmp') {
+        if (furthest.compare(at) >= 0) return null;
+        tail = to;
+        size = found.address.sub(target).toInt32();
+        break;
+      }
+      if (to.compare(target) < 0 || to.compare(target.add(96)) > 0) return null;
+      if (to.compare(furthest) > 0) furthest = to;
+    } else if (found.operands.some(o => o.type === 'mem' && o.value.base === 'rip')) {
+      return null;
+    } else if (found.mnemonic === 'ret' && furthest.compare(at) < 0) {
+      size = at.sub(target).toInt32();
+      break;
+    }
+    if (i === 15) return null;
+  }
+  const room = (at.sub(target).toInt32() + 15) & ~15;
+  if (room < 5 || !target.and(15).isNull()) return null;
+  const copy = Memory.alloc(4096, { near: target, maxDistance: 0x70000000 });
+  const thunk = copy.add(256);
+  Memory.copy(copy, target, size);
+  if (tail !== null) {
+    copy.add(size).writeByteArray([0xff, 0x25, 0, 0, 0, 0]);
+    copy.add(size + 6).writePointer(tail);
+  }
+  Memory.patchCode(thunk, 14, code => { code.writeByteArray([0xff, 0x25, 0, 0, 0, 0]); code.add(6).writePointer(stub); });
+  Memory.protect(copy, 4096, 'r-x');
+  Memory.patchCode(target, 5, code => { code.writeU8(0xe9); code.add(1).writeS32(thunk.sub(target).toInt32() - 5); });
+  keep.push(copy);
+  return copy;
 }
 
 // A function too short to take a jump is replaced where other modules import it.
@@ -136,6 +188,11 @@ rpc.exports = {
   stack(tid) {
     const thread = Process.enumerateThreads().find(t => t.id === tid);
     if (thread === undefined) return [];
-    return Thread.backtrace(thread.context, Backtracer.ACCURATE).map(a => [a.toString(), String(DebugSymbol.fromAddress(a))]);
+    const found = [];
+    for (const a of Thread.backtrace(thread.context, Backtracer.FUZZY)) {
+      const module = Process.findModuleByAddress(a);
+      if (module !== null && !module.name.startsWith('frida-agent')) found.push([a.toString(), String(DebugSymbol.fromAddress(a))]);
+    }
+    return found.slice(0, 16);
   },
 };

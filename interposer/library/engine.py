@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from interfaces.libspec.errors import MissingPackageError
 from interfaces.libspec.model import Callback, Function, Interface
 from interposer import elf
 from interposer.library import generate
-from interposer.library.spawn import Waiting, spawn
+from interposer.library.spawn import Keeper, spawn
 
 CONTROL_SIZE = 0x10000
 SLOTS = 8
@@ -115,11 +116,8 @@ class Engine:
     """
 
     def __init__(self, plan: Plan, area: int) -> None:
-        try:
-            import frida
-        except ImportError:
-            raise MissingPackageError("frida") from None
-        self._frida = frida
+        if find_spec("frida") is None:
+            raise MissingPackageError("frida")
         self.plan = plan
         self.area_size = area
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) and plan.mode != REPLAY else None
@@ -132,7 +130,7 @@ class Engine:
         self.pid = 0
         self.on_loaded: Callable[[dict[str, Any]], None] | None = None
         self._session: Any = None
-        self._waiting: Waiting | None = None
+        self._keeper: Keeper | None = None
         self._script: Any = None
 
     def fill_area(self, pieces: Iterable[bytes]) -> int:
@@ -160,8 +158,8 @@ class Engine:
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> int:
         """Start the program, stopped, with the stubs placed. Returns its process id, a child of this process."""
         find_program(argv[0], env, cwd)
-        self._waiting = spawn(argv, env, cwd)
-        self.pid = self._waiting.pid
+        self._keeper = spawn(argv, env, cwd)
+        self.pid = self._keeper.pid
         self._fill()
         try:
             self._inject()
@@ -178,8 +176,8 @@ class Engine:
 
     def resume(self) -> None:
         """Let a started program run."""
-        if self._waiting is not None:
-            self._waiting.go()
+        if self._keeper is not None:
+            self._keeper.go()
 
     def stack(self, tid: int) -> list[tuple[str, str]]:
         """Return addresses of a thread and what they are called."""
@@ -201,11 +199,16 @@ class Engine:
             self._session.detach()
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError, ChildProcessError):
+        with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+
+    def poll(self) -> int | None:
+        """The wait status of the started program once it has ended, None before."""
+        return self._keeper.poll() if self._keeper is not None else None
 
     def close(self) -> None:
+        if self._keeper is not None:
+            self._keeper.close()
         with suppress(OSError):
             os.unlink(self.path)
         del self.control
@@ -219,8 +222,10 @@ class Engine:
         control.task = control.task or self.pid
 
     def _inject(self) -> None:
+        import frida
+
         try:
-            self._session = self._frida.get_local_device().attach(self.pid)
+            self._session = frida.get_local_device().attach(self.pid)
             agent = (files("interposer.library") / "agent.js").read_text(encoding="utf-8")
             self._script = self._session.create_script(agent)
             self._script.on("message", self._message)
@@ -228,11 +233,11 @@ class Engine:
             message = self.plan.message()
             message.update(path=self.path, control=CONTROL_SIZE, area=self.area_size,
                            replaying=self.plan.mode == REPLAY, aliases={},
-                           spare=[*self._waiting.spare] if self._waiting is not None else [])  # fmt: skip
+                           spare=[*self._keeper.spare] if self._keeper is not None else [])  # fmt: skip
             self._script.exports_sync.start(message)
-        except self._frida.core.RPCException as why:
+        except frida.core.RPCException as why:
             raise EngineError(f"the stubs cannot be made: {why.args[0]}", "See docs/interfaces.md.") from None
-        except (self._frida.ProcessNotFoundError, self._frida.PermissionDeniedError) as why:
+        except (frida.ProcessNotFoundError, frida.PermissionDeniedError) as why:
             raise EngineError(f"process {self.pid}: {why}", "Check the number, and that the process is yours.") from None
         with suppress(OSError):
             os.unlink(self.path)

@@ -214,7 +214,25 @@ class _Stub:
             lines.append(f"\t{_place(i)} = {_word(parameter.name, parameter.type)};")
         for i, parameter in enumerate(self.f.parameters):
             lines += _branches(parameter, [self._input(i, parameter, role) for role in parameter.roles])
+        for i, extra in enumerate(self.f.inputs):
+            at, text = EXTRA + 64 + i, extra.expression
+            match extra.kind:
+                case "bytes":
+                    line = f"rr_in(&rr_c, {at}, (const void *)({text}), (i64)({extra.size}));"
+                case "string":
+                    line = f"rr_in_string(&rr_c, {at}, (const char *)({text}));"
+                case _:
+                    line = f"rr_in(&rr_c, {at}, (const void *)&({text}), sizeof({text}));"
+            lines.append("\t" + self._guarded(extra, line))
         return lines
+
+    def _guarded(self, extra: Extra, statement: str) -> str:
+        """The statement, if need be only for a parameter that is not NULL."""
+        named = re.match(r"\*?\s*\(*([A-Za-z_]\w*)", extra.expression)
+        if named is None or extra.expression == named[1]:
+            return statement
+        pointers = {p.name for p in self.f.parameters if p.type.kind == "pointer"}
+        return f"if ({named[1]}) {{ {statement} }}" if named[1] in pointers else statement
 
     def _input(self, i: int, parameter: Parameter, role: Guarded) -> list[str]:
         lines, compare = [], "RR_C_NULL" if parameter.type.kind in ("pointer", "function") else "RR_C_VALUE"
@@ -267,11 +285,7 @@ class _Stub:
 
     def _extra(self, at: int, extra: Extra) -> str:
         expression = self.olds.replace(extra.expression)
-        named = re.match(r"\*?\s*\(*([A-Za-z_]\w*)", extra.expression)
-        safe = named is not None and any(
-            p.name == named[1] and p.type.kind == "pointer" for p in self.f.parameters
-        ) and extra.expression != named[1]
-        return f"\tif ({named[1]}) {{ {self._extra_text(at, extra, expression).strip()} }}" if safe and named else self._extra_text(at, extra, expression)
+        return "\t" + self._guarded(extra, self._extra_text(at, extra, expression).strip())
 
     def _extra_text(self, at: int, extra: Extra, expression: str) -> str:
         match extra.kind:
@@ -298,8 +312,8 @@ class _Stub:
             match part.kind:
                 case "string" | "new":
                     lines.append(f"\tresult = {cast}rr_ret_string(&rr_c, {RESULT}, (const char *)result, {int(part.kind == 'new')});")
-                case "buffer" | "alloc" | "object":
-                    role = ("buffer", "alloc", "object").index(part.kind)
+                case "buffer" | "alloc" | "object" | "realloc":
+                    role = ("buffer", "alloc", "object", "realloc").index(part.kind)
                     lines.append(f"\tresult = {cast}rr_ret(&rr_c, {RESULT}, (const void *)result, {size}, {role});")
                 case "handle" | "data":
                     lines.append(f"\tif (rr_c.replaying) result = {cast}rr_translate(rr_c.result);")

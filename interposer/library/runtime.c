@@ -388,7 +388,8 @@ void rr_out(struct rr_call *c, int arg, void *p, u64 n)
 /* What the library owns and the program may read: role 0 lives in the log; 1 is allocated for the program; 2 as 1, zeroed, and handed back as a handle. */
 void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 {
-	struct rr_region *r; u64 *q, *x, *old, *had;
+	struct rr_region *r; u64 *q, *x, *old, *had; int moved = role == 3;
+	if (moved) role = 2;
 	if (!c->replaying) {
 		if (!p || (i64)n < 0) return (void *)p;
 		if (role != 2) { memcpy(region(c, RR_R_OUT, arg, (u64)p, n), p, n); return (void *)p; }
@@ -400,7 +401,7 @@ void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 	if (role == 0) { map_put(r->addr, (u64)(r + 1)); return r + 1; }
 	x = (u64 *)(r + 1);
 	n = role == 2 ? x[0] : r->len;
-	old = role == 2 && c->nargs && c->args[0] > 4096 && (c->cmp[0] & RR_C_HANDLE) ? object((void *)c->args[0]) : 0;
+	old = moved && c->args[0] ? object((void *)c->args[0]) : 0;
 	had = (u64 *)rr_translate(r->addr);
 	q = role == 2 && (u64)had != r->addr && had != (u64 *)c->args[0] && object(had) && had[-1] >= n ? had : 0;
 	if (!q) { q = malloc(n + 17); q[0] = OBJECT; q[1] = n; q += 2; memset(q, 0, n + 1); }
@@ -503,6 +504,7 @@ void rr_callback_enter(struct rr_call *c, int slot)
 	c->result = slot;
 	arguments(c);
 	commit(c, RR_L_CALLBACK);
+	c->result = 0;
 	c->t->len = c->base; c->t->depth = 0;
 }
 
