@@ -200,12 +200,16 @@ class Grouper:
         return pattern.kind in ("thread", "lock") and kind in ("thread", "lock")
 
     def _worst(self, occurrences: Iterable[Occurrence]) -> Operation:
-        def weight(one: Operation) -> tuple[float, float, bool]:
-            tails = [self._one(environment, one).tail_ms for environment in self._environments]
-            return max(tails, default=0.0), one.observed_ms, bool(one.stack)
+        """The operation that stands for a candidate: of those that would take longest, one whose stack tells
+        most."""
 
-        every = [one for occurrence in occurrences for one in occurrence.operations]
-        return max(every, key=lambda one: (max(weight(one)[:2]), *weight(one)))
+        def weight(one: Operation) -> tuple[float, bool, float, bool]:
+            tails = [self._one(environment, one).tail_ms for environment in self._environments]
+            stack = representative(one)
+            known = pattern_of(stack, self._knowledge) is not None
+            return max([one.observed_ms, *tails]), known, one.observed_ms, bool(stack)
+
+        return max((one for occurrence in occurrences for one in occurrence.operations), key=weight)
 
     def _project(self, environment: Environment, occurrence: Occurrence) -> float:
         """One occurrence under a model: what is usual for all its operations, and one piece of bad luck."""

@@ -15,7 +15,7 @@ from typing import IO
 
 from replayer.demangle import demangle, short
 from replayer.lines import Lines, Place
-from replayer.memory import Mapping, Memory
+from replayer.memory import Mapping, Memory, MemoryFault
 from replayer.pystack import Interpreter, PythonFrame
 from replayer.registers import Registers
 from replayer.symbols import DEBUG_FOLDERS, Module, Opener, open_path
@@ -33,7 +33,8 @@ _PLUMBING = (
 
 @dataclass(frozen=True, slots=True)
 class StackFrame:
-    """One frame. `kind` is "native", "inlined" or "python"; `file` and `line` are "" and 0 where unknown.
+    """One frame. `kind` is "native", "inlined", "python" or "tail" (a function that left its frame to the one
+    it called last); `file` and `line` are "" and 0 where unknown.
 
     `module` is the path of the ELF file, for Python frames that of the interpreter. `sp` tells activations
     of one function apart; `pc` is 0 for Python frames.
@@ -64,6 +65,7 @@ class StackReader:
         self._interpreters: dict[int, Interpreter | None] = {}
         self._unwinders: dict[int, tuple[Sequence[Mapping], Unwinder]] = {}
         self._streams: list[IO[bytes]] = []
+        self._targets: dict[tuple[str, int], StackFrame | None] = {}
 
     def close(self) -> None:
         """Close the files whose lines were read."""
@@ -102,6 +104,7 @@ class StackReader:
         self, native: Sequence[Frame], python: Sequence[PythonFrame], path: str, unwinder: Unwinder
     ) -> list[StackFrame]:
         merged: list[StackFrame] = []
+        inner = 0
         rest = list(python)
         evaluating = False
         for frame in native:
@@ -114,9 +117,53 @@ class StackReader:
                     if one.entry:
                         break
             elif not (python and frame.module == path and (evaluating or name.startswith(_PLUMBING))):
+                called = self._called(frame, inner, unwinder)
+                if called is not None:
+                    merged.append(called)
                 merged.extend(self._native(frame, unwinder))
+            inner = frame.pc - frame.symbol.offset if frame.symbol is not None else 0
         merged.extend(StackFrame(one.function, one.file, one.line, path, "python") for one in rest)
         return merged
+
+    def _called(self, frame: Frame, inner: int, unwinder: Unwinder) -> StackFrame | None:
+        """The function that a frame called, where that has left its frame to another by a tail call.
+
+        Only looked for in modules whose lines are read; `inner` is where the function of the next inner frame
+        begins, 0 where that is not known.
+        """
+        if not frame.index or frame.signal or (self._wants_lines and not self._wants_lines(frame.module)):
+            return None
+        key = (frame.module, frame.offset if frame.module else frame.pc)
+        if key not in self._targets:
+            self._targets[key] = self._target(frame, unwinder)
+        target = self._targets[key]
+        if target is None or inner == target.pc:
+            return None
+        return StackFrame(target.function, "", 0, target.module, "tail", frame.sp, target.pc)
+
+    def _target(self, frame: Frame, unwinder: Unwinder) -> StackFrame | None:
+        """Where the call before a return address goes: through the PLT or the GOT into another module."""
+        memory = unwinder.memory
+        try:
+            code = memory.read(frame.pc - 6, 6)
+            if code[1] == 0xE8:
+                address = frame.pc + int.from_bytes(code[2:], "little", signed=True)
+                stub = memory.read(address, 16).removeprefix(b"\xf3\x0f\x1e\xfa").removeprefix(b"\xf2")
+                if stub[:2] != b"\xff\x25":
+                    return None
+                slot = address + 16 - len(stub) + 6 + int.from_bytes(stub[2:6], "little", signed=True)
+            elif code[:2] == b"\xff\x15":
+                slot = frame.pc + int.from_bytes(code[2:], "little", signed=True)
+            else:
+                return None
+            to = int.from_bytes(memory.read(slot, 8), "little")
+        except MemoryFault:
+            return None
+        module = unwinder.modules.at(to)
+        symbol = module.symbol(to) if module is not None else None
+        if module is None or symbol is None or symbol.offset or module.path == frame.module:
+            return None
+        return StackFrame(short(demangle(symbol.name)), "", 0, module.path, "tail", 0, to)
 
     def _native(self, frame: Frame, unwinder: Unwinder) -> list[StackFrame]:
         key = (frame.module, frame.offset if frame.module else frame.pc)

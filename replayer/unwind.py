@@ -58,6 +58,11 @@ class Unwinder:
         self.modules: Modules = Modules(memory, self._mappings, opener, lent)
         self._rows: dict[int, Row | None] = {}
 
+    @property
+    def memory(self) -> Memory:
+        """The memory of the address space."""
+        return self._memory
+
     def backtrace(self, registers: Registers, limit: int = 256) -> list[Frame]:
         """The frames from the innermost out, at most `limit`."""
         values = registers.by_dwarf()

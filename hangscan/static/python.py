@@ -220,16 +220,17 @@ class _Scoped(ast.NodeVisitor):
         return None
 
     def type_of(self, node: ast.expr) -> str | None:
-        """The constructor that made the value of an expression."""
+        """The constructor that made the value of an expression: one whose objects block, or a class of the
+        searched code."""
         if isinstance(node, ast.Await):
             return None
         if isinstance(node, ast.Call):
             name = self.dotted(node.func)
-            if name in read_handlers().objects:
+            if name in read_handlers().objects or name in self.index.bases:
                 return name
             if isinstance(node.func, ast.Attribute):
                 made = self.type_of(node.func.value)
-                if made is not None:
+                if made in read_handlers().objects:
                     return read_handlers().objects[made].gives.get(node.func.attr)
             return None
         name = self.dotted(node)
@@ -318,6 +319,9 @@ class _Calls(_Scoped):
         awaited = id(node) in self._awaited
         if isinstance(node.func, ast.Attribute):
             made = self.type_of(node.func.value)
+            if made in self.index.bases:
+                method = self.index.method(made, node.func.attr)
+                return _Call(node.lineno, method, awaited) if method is not None else None
             if made is not None:
                 one = read_handlers().objects[made]
                 if node.func.attr in one.methods:
