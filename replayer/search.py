@@ -93,9 +93,11 @@ class Search:
     def _last_stretch(self, process: Debuggee, here: Position, end: Position) -> Found | None:
         """Between the last event and `end`: what leads to `end` is followed, and our triggers counted."""
         last: Found | None = None
-        for segment in end.rest_after(here) or ():
+        rest = end.rest_after(here) or ()
+        for number, segment in enumerate(rest, 1):
+            final = number == len(rest)
             if segment.hits:
-                here, found = self._hits(process, here, segment)
+                here, found = self._hits(process, here, segment, final and not segment.steps)
                 last = found or last
             left = segment.steps
             while left:
@@ -106,13 +108,14 @@ class Search:
                     return last
                 left -= stop.stepped
                 here = here.stepped(stop.stepped, segment.tid)
-                if self._matches(stop) and left and self._holds(process):
+                if self._matches(stop) and (left or not final) and self._holds(process):
                     last = here, stop
-        if last is not None and last[0] == end:
-            return None
         return last
 
-    def _hits(self, process: Debuggee, here: Position, segment: Segment) -> tuple[Position, Found | None]:
+    def _hits(
+        self, process: Debuggee, here: Position, segment: Segment, final: bool
+    ) -> tuple[Position, Found | None]:
+        """Follow a run to its last hit; `final`: that hit is where the search began, and no match."""
         both = self._triggers | segment.triggers
         last: Found | None = None
         left = segment.hits
@@ -123,7 +126,7 @@ class Search:
             here = here.hit(both)
             theirs, ours = _meets(segment.triggers, stop), _meets(self._triggers, stop)
             left -= theirs
-            if ours and left and self._holds(process):
+            if ours and (left or not final) and self._holds(process):
                 last = here, stop
         return here, last
 

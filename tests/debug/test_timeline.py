@@ -266,3 +266,21 @@ def _is_ours(pid: int) -> bool:
         return os.readlink(f"/proc/{pid}/exe").endswith("rr_core")
     except OSError:
         return False
+
+
+def test_back_from_a_place_reached_in_several_ways(count: Walk) -> None:
+    """GIVEN a place reached by breakpoints, steps and another breakpoint WHEN going back THEN no match is
+    left out."""
+    timeline = count.timeline
+    inner = Triggers(frozenset([count.address("inner")]))
+    both = Triggers(inner.breakpoints, (Watch(count.address("wrong"), 8),))
+    timeline.seek(timeline.first)
+    timeline.forward(inner)
+    timeline.forward(inner)
+    timeline.step(3)
+    timeline.forward(both)
+    timeline.forward(both)
+    assert count.register("rdi") == 3
+    for expected in (2, 1, 0):
+        assert timeline.backward(both) is not None
+        assert count.register("rdi") == expected

@@ -1,0 +1,177 @@
+"""What `monitor` does in gdb: asking where one is, and going elsewhere. The commands of `rr_py.py` use it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from interfaces.decode import format_event
+from interfaces.errors import RrPyError
+from replayer.corefile import image_of
+from replayer.pystack import Interpreter
+from replayer.timeline import Checkpoint
+
+if TYPE_CHECKING:
+    from replayer.gdbserver import Server
+
+_HELP = """\
+when                     which event has happened last, and what is next
+seek EVENT               go right behind that event ("end": the last one, "start": the first place)
+checkpoint               keep this place
+info checkpoints         list what is kept
+restart NUMBER           go to a kept place
+delete checkpoint NUMBER give it up
+back, forward            go to where one was before a jump, and return
+py-stack [TID]           the Python stack of a thread
+"""
+
+
+class Monitor:
+    """Commands for one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._kept: dict[int, Checkpoint] = {}
+        self._next = 1
+        self._back: list[Checkpoint] = []
+        self._forward: list[Checkpoint] = []
+        self._executable: str | None = None
+
+    def run(self, line: str) -> bytes:
+        """Run a line; the answer for gdb."""
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            words = line.split()
+        try:
+            text = self._command(words)
+        except RrPyError as error:
+            text = f"{error.message}\n{error.remedy}\n"
+        except (ValueError, IndexError, KeyError):
+            text = f"not understood: {line}\n{_HELP}"
+        return text.encode().hex().encode() or b"OK"
+
+    def _command(self, words: list[str]) -> str:
+        timeline = self._server.timeline
+        match words:
+            case [] | ["help"]:
+                return _HELP
+            case ["when"]:
+                return self._when()
+            case ["where"]:
+                return f"{timeline.position} {id(timeline.process)}\n"
+            case ["tid"]:
+                return f"{timeline.process.tid}\n"
+            case ["seek", where]:
+                events = {"end": timeline.total, "start": timeline.first}
+                target = events[where] if where in events else int(where) + 1
+                self._jump(lambda: timeline.seek(target))
+                return self._when()
+            case ["checkpoint"]:
+                number, self._next = self._next, self._next + 1
+                self._kept[number] = timeline.checkpoint()
+                return f"Checkpoint {number} at {self._place(self._kept[number])}\n"
+            case ["info", "checkpoints"]:
+                lines = [f"{number} {self._place(one)}" for number, one in sorted(self._kept.items())]
+                return "\n".join(lines or ["No checkpoints."]) + "\n"
+            case ["restart", number]:
+                kept = self._kept[int(number)]
+                self._jump(lambda: timeline.restart(kept))
+                return self._when()
+            case ["delete", "checkpoint", number]:
+                timeline.delete(self._kept.pop(int(number)))
+                return ""
+            case ["back"]:
+                return self._go(self._back, self._forward)
+            case ["forward"]:
+                return self._go(self._forward, self._back)
+            case ["py-stack" | "pystack", *rest]:
+                return self._python(int(rest[0]) if rest else self._server.tid)
+            case _:
+                return f"no such command: {shlex.join(words)}\n{_HELP}"
+
+    @staticmethod
+    def _place(checkpoint: Checkpoint) -> str:
+        event, _plus, more = str(checkpoint.position).partition(" + ")
+        number = int(event.split()[1]) - 1
+        return f"event {number}" + (f" + {more}" if more else "")
+
+    def _when(self) -> str:
+        timeline = self._server.timeline
+        event = timeline.position.event
+        reader, domain = timeline.reader, timeline.domain
+        last = reader.event(domain, event - 1)
+        lines = [f"Event {event - 1} of {timeline.total} has happened: {format_event(last, last.regions)}"]
+        if timeline.position.chain:
+            lines[0] = f"After event {event - 1} of {timeline.total}: {format_event(last, last.regions)}"
+        if event < timeline.total:
+            following = reader.event(domain, event)
+            lines.append(f"Next: {format_event(following, following.regions)}")
+        lines.append(f"Thread {timeline.process.tid}")
+        return "\n".join(lines) + "\n"
+
+    def _jump(self, move: Callable[[], None]) -> None:
+        """Go elsewhere, and remember where one was."""
+        timeline = self._server.timeline
+        self._server._unspoil()
+        before = timeline.position, timeline.process.copy()
+        try:
+            move()
+        except BaseException:
+            before[1].close()
+            raise
+        self._back.append(Checkpoint(*before, kept=True))
+        self._drop(self._forward)
+        self._server._tid = timeline.process.tid
+
+    def _go(self, source: list[Checkpoint], other: list[Checkpoint]) -> str:
+        timeline = self._server.timeline
+        if not source:
+            return "There is no such place: nobody has jumped.\n"
+        self._server._unspoil()
+        target = source.pop()
+        other.append(Checkpoint(timeline.position, timeline.process.copy(), kept=True))
+        timeline.restart(target)
+        target.process.close()
+        self._server._tid = timeline.process.tid
+        return self._when()
+
+    @staticmethod
+    def _drop(places: list[Checkpoint]) -> None:
+        for one in places:
+            one.process.close()
+        places.clear()
+
+    def close(self) -> None:
+        """Give up all places that are kept here."""
+        self._drop(self._back)
+        self._drop(self._forward)
+
+    def _python(self, tid: int) -> str:
+        process = self._server.process
+        interpreter = Interpreter.find(process, process.mappings())
+        if interpreter is None:
+            return "This process has no Python interpreter that can be read (CPython 3.11 to 3.14).\n"
+        frames = interpreter.stack(tid)
+        if not frames:
+            return f"Thread {tid} runs no Python code.\n"
+        return "".join(
+            f"#{index:<3} {one.function} at {one.file}:{one.line or '?'}\n"
+            for index, one in enumerate(frames)
+        )
+
+    def thread_text(self, tid: int) -> str:
+        """What gdb shows beside a thread: the name of the process."""
+        timeline = self._server.timeline
+        info = timeline.reader.domains[timeline.domain]
+        name = info.comm or os.path.basename(self.executable())
+        return "".join(mark for mark in name if mark.isprintable() and mark not in "<>&\"'") or "?"
+
+    def executable(self) -> str:
+        """The path of the recorded program."""
+        if self._executable is None:
+            timeline = self._server.timeline
+            self._executable = image_of(timeline.reader, timeline.reader.domains[timeline.domain]).exe
+        return self._executable
