@@ -308,7 +308,8 @@ class Ring(ctypes.LittleEndianStructure):
         ("owner", _u32),
         ("waiting_seq", _u64),
         ("checksum_every", _u64),
-        ("reserved", _u64 * 8),
+        ("wanting", _u64),
+        ("reserved", _u64 * 7),
         ("turn", _u32 * TURN_WORDS),
     ]
 

@@ -208,7 +208,8 @@ struct rr_ring { /* the first RR_RING_CTL bytes */
   u32 owner;           /* replay: the task whose event is next (futex words: turn[]) */
   u64 waiting_seq;     /* the output sequence number it waits for */
   u64 checksum_every;  /* recording: hash writable memory after every so many events; 0: never */
-  u64 reserved[8];
+  u64 wanting;         /* recording with --chaos: tasks that ask for the baton */
+  u64 reserved[7];
   u32 turn[RR_TURN_WORDS]; /* replay: futex words, index = task % RR_TURN_WORDS */
 };
 _Static_assert(sizeof(struct rr_ring) <= RR_RING_CTL, "ring control");

@@ -44,6 +44,7 @@ static void exiting_waits(struct thread *th) {
 void baton_take(struct thread *th) {
   u32 mine = th->real_tid;
   exiting_waits(th);
+  if (unlikely(GLOBAL->seed)) chaos_hold_back(th);
   for (u32 i = spins(SPINS); i; i--) {
     if (!RING->baton && try_take(mine)) goto taken;
     __builtin_ia32_pause();
@@ -64,9 +65,10 @@ void baton_take(struct thread *th) {
     if (why == -ETIMEDOUT && RING->baton == seen && holder_gone(seen)) {
       __atomic_compare_exchange_n(&((struct rr_ring *)RR_RING)->baton, &seen, 0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     }
-    if (!logging()) return;
+    if (!logging()) break;
   }
 taken:
+  if (unlikely(GLOBAL->seed)) __atomic_fetch_sub(&((struct rr_ring *)RR_RING)->wanting, 1, __ATOMIC_ACQ_REL);
   if (RING->last_holder != mine) {
     RING->last_holder = mine;
     RING->grants++;
@@ -82,14 +84,18 @@ void baton_give(struct thread *th) {
 
 /* At a call: if others have waited for longer than a slice, let one of them run. */
 void baton_fair(struct thread *th, u64 ip) {
-  if (!(RING->baton & WAITERS)) return;
+  if (!(RING->baton & WAITERS) && !GLOBAL->seed) return;
   u64 now = now_coarse();
-  if (now - RING->held_since < GLOBAL->slice_ns) return;
+  if (GLOBAL->seed ? !chaos_hands_over() : now - RING->held_since < GLOBAL->slice_ns) return;
   u32 grants = RING->grants;
   log_begin(th, RR_K_YIELD, 0, ip, NULL);
   log_commit(th, 0);
-  baton_give(th);
-  for (u32 i = 0; i < 200 && RING->grants == grants; i++) SYS0(RR_NR_sched_yield);
+  if (GLOBAL->seed) {
+    chaos_give(th, grants);
+  } else {
+    baton_give(th);
+    for (u32 i = 0; i < 200 && RING->grants == grants; i++) SYS0(RR_NR_sched_yield);
+  }
   baton_take(th);
   log_begin(th, RR_K_RESUME, 0, ip, NULL);
   log_commit(th, 0);

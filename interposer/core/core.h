@@ -239,6 +239,9 @@ void replay_output(struct thread *th, const struct rr_event *event, const u64 *a
 void baton_take(struct thread *th);
 void baton_give(struct thread *th);
 void baton_fair(struct thread *th, u64 ip);
+int chaos_hands_over(void);
+void chaos_hold_back(struct thread *th);
+void chaos_give(struct thread *th, u32 grants);
 static inline int alone(void) { return RING->ntasks <= 1; }
 
 /* ---- together.c: threads that hand over often stay on one processor ---- */

@@ -6,7 +6,7 @@
 static int *volatile slot;
 static volatile int failed;
 static void *user(void *arg) {
-  for (int i = 0; i < 200; i++) {
+  for (int i = 0; i < 800; i++) {
     if (slot) {
       getppid();
       if (!slot) failed = 1;
@@ -17,10 +17,10 @@ static void *user(void *arg) {
 }
 static void *changer(void *arg) {
   static int value;
-  for (int i = 0; i < 200; i++) {
+  for (int i = 0; i < 800; i++) {
     slot = &value;
     getppid();
-    if (i == 100) slot = NULL;
+    if (i % 50 == 25) slot = NULL;
     getppid();
   }
   return arg;
