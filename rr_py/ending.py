@@ -12,8 +12,9 @@ from typing import NoReturn
 
 def flush_streams() -> None:
     """Flush stdout and stderr; an `OSError` of stdout (closed pipe, full disk) goes to the caller."""
-    with suppress(OSError, ValueError):
-        sys.stderr.flush()
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
     if sys.stdout is not None:
         sys.stdout.flush()
 

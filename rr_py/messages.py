@@ -8,6 +8,8 @@ from contextlib import suppress
 
 def say(message: str, remedy: str = "") -> None:
     """A message in the one form all have; a stderr that is closed is no reason to fail."""
+    if sys.stderr is None:
+        return
     text = f"rr-py: {message}\n"
     if remedy:
         text += "".join(f"  {line}\n" for line in remedy.splitlines())

@@ -20,7 +20,7 @@ OWN_MESSAGE = b"rr-py: "
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended: its status as subprocess says it, and what it wrote. `said`: lines of rr-py's own."""
+    """How a command ended: status as subprocess says it, what it wrote. `said`: lines of rr-py's own."""
 
     status: int
     out: bytes
