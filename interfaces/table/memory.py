@@ -48,7 +48,7 @@ CALLS: list[Call] = [
     call(26, "msync", ptr("addr"), size("length"), flags("flags", "msync"), family=FAMILY, block=WAIT,
          waits_on="disk"),
     call(27, "mincore", ptr("addr"), size("length"),
-         Arg("vec", "buffer", count="", specs=(Spec(Op.PAGES, True, "length", When.SUCCESS),)),
+         Arg("vec", "buffer", count="", specs=(Spec(Op.PAGES, True, "length", When.ALWAYS),)),
          family=FAMILY),
     call(28, "madvise", ptr("addr"), size("length"), enum("advice", "madvise"), family=FAMILY, treat=REDO),
     call(149, "mlock", ptr("addr"), size("len"), family=FAMILY),

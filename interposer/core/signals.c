@@ -202,6 +202,11 @@ NORETURN void die_of_signal(struct thread *th, u32 sig) {
     __atomic_fetch_sub((u32 *)&RING->ntasks, th->process->nthreads, __ATOMIC_ACQ_REL);
     if ((RING->baton & 0x7fffffff) == th->real_tid) baton_give(th);
   } else {
+    struct rr_event *event = next_event(th); /* a frame that could not be built */
+    if (event && event->kind == RR_K_DEATH && event->task == th->tid) {
+      apply_outputs(th, event);
+      consume(th);
+    }
     pass_turn(th);
   }
   struct sigaction_k action = {SIG_DFL, SA_RESTORER, (u64)rr_restorer, 0};
