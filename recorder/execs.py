@@ -23,7 +23,12 @@ from tracefile import DomainStart, TraceWriteError
 
 @dataclass(eq=False, slots=True)
 class _Pending:
-    """A thread that is traced on its way into execve; with it `tasks` of its domain end if that succeeds."""
+    """A thread that is traced on its way into execve.
+
+    `tasks` of its domain end if that succeeds. `mask` are the signals the new program shall have blocked;
+    None: those that are. (The core blocks all, so that none gets lost between the old program and the new
+    one.)
+    """
 
     tid: int
     own_tid: int
@@ -31,6 +36,7 @@ class _Pending:
     process: Process
     new_domain: int
     tasks: int
+    mask: int | None
     leaving: bool = False
 
 
@@ -84,7 +90,8 @@ class Execs:
             return True
         except OSError:
             return False
-        self._pending[tid] = _Pending(tid, message.tid, message.pid, process, message.a, message.b)
+        mask = message.c if message.d else None
+        self._pending[tid] = _Pending(tid, message.tid, message.pid, process, message.a, message.b, mask)
         process.channel.send(Message(abi.Msg.EXEC))
         return True
 
@@ -139,6 +146,8 @@ class Execs:
             process.execed = True
         else:
             self._left(process.domain.number, pid)
+        if pending.mask is not None:
+            ptrace.set_mask(pid, pending.mask)
         registers = ptrace.get_registers(pid)
         number = registers.orig_rax
         control = process.domain.ring.control if process.domain.ring is not None else None
