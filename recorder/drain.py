@@ -14,7 +14,6 @@ from interposer.shared import Ring
 
 _U32_PER_EVENT = abi.EVENT_SIZE // 4
 _PAYLOAD_OFF = abi.Event.payload_off.offset // 4
-_PAYLOAD_LEN = abi.Event.payload_len.offset // 4
 
 
 class EventSink(Protocol):
@@ -86,20 +85,15 @@ class Drain:
         return True
 
     def _hand_over(self, first_event: int, count: int) -> None:
-        new = bytearray(self._ring.events(self._sequence, self._slot_events, count))
-        words = memoryview(new).cast("I")
-        last = len(words) - _U32_PER_EVENT
-        end = words[last + _PAYLOAD_OFF] + words[last + _PAYLOAD_LEN]
-        start = self._slot_payload
+        events = bytes(self._ring.events(self._sequence, self._slot_events, count))
+        last = abi.Event.from_buffer_copy(events, len(events) - abi.EVENT_SIZE)
+        start, end = self._slot_payload, last.payload_off + last.payload_len
         if not start <= end <= abi.SLOT_PAYLOAD_MAX:
             raise RingDamaged
         if start:
-            for at in range(_PAYLOAD_OFF, len(words), _U32_PER_EVENT):
-                if words[at] < start:
-                    raise RingDamaged
-                words[at] -= start
+            events = _rebased(events, start)
         payload = bytes(self._ring.payload(self._sequence, start, end))
-        self._sink.add_events(self.domain, first_event + self._slot_events, bytes(new), payload)
+        self._sink.add_events(self.domain, first_event + self._slot_events, events, payload)
         self.events = first_event + count
         self._slot_events, self._slot_payload = count, end
 
@@ -108,3 +102,14 @@ class Drain:
         self._ring.wake_slot(self._sequence)
         self._sequence += 1
         self._slot_events = self._slot_payload = 0
+
+
+def _rebased(events: bytes, start: int) -> bytes:
+    """The events with payload offsets counted from byte `start` of the slot's payload."""
+    new = bytearray(events)
+    words = memoryview(new).cast("I")
+    for at in range(_PAYLOAD_OFF, len(words), _U32_PER_EVENT):
+        if words[at] < start:
+            raise RingDamaged
+        words[at] -= start
+    return bytes(new)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from interfaces import abi
+from interfaces.allocator import keep_freed_memory
 from interfaces.errors import ExitStatus
 from interposer import image, kernel, launch, ptrace
 from interposer.channel import Channel
@@ -43,6 +44,7 @@ def record(options: RecordOptions) -> RecordResult:
             "recording needs Linux 5.11 or newer",
             "Use a newer kernel.",
         )
+    keep_freed_memory()
     core_image = image.load()
     page = GlobalPage()
     hello, theirs = Channel.pair(credentials=True)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from interfaces.allocator import keep_freed_memory
 from interfaces.errors import ExitStatus
 from replayer import machine, scope
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
@@ -27,6 +28,7 @@ def replay(options: ReplayOptions) -> ReplayResult:
     way is not an error but a result.
     """
     began = time.monotonic()
+    keep_freed_memory()
     with TraceReader.open(options.trace) as reader:
         chosen = scope.whole(reader) if options.pid is None else scope.one_process(reader, options.pid)
         if not options.ignore_cpu:

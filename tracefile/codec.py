@@ -134,6 +134,18 @@ def _import_numpy() -> None:
     _numpy_ready.set()
 
 
+_of_thread = threading.local()
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    """The calling thread's own: making one takes longer than a chunk of alike events."""
+    try:
+        found: zstandard.ZstdDecompressor = _of_thread.decompressor
+    except AttributeError:
+        found = _of_thread.decompressor = zstandard.ZstdDecompressor()
+    return found
+
+
 def decompress(codec: int, stored: bytes, raw_size: int) -> bytes:
     """The raw bytes of a section.
 
@@ -147,9 +159,7 @@ def decompress(codec: int, stored: bytes, raw_size: int) -> bytes:
             claimed = zstandard.get_frame_parameters(stored).content_size
             if claimed != raw_size:
                 raise CodecError(f"the compressed data claims {claimed} bytes, the header {raw_size}")
-            raw = zstandard.ZstdDecompressor().decompress(
-                stored, max_output_size=raw_size, allow_extra_data=False
-            )
+            raw = _decompressor().decompress(stored, max_output_size=raw_size, allow_extra_data=False)
         except zstandard.ZstdError as error:
             raise CodecError(f"the compressed data does not decode ({error})") from None
     else:
