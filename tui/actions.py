@@ -100,6 +100,9 @@ LIST_KEYS: tuple[tuple[str, str, str, str], ...] = (
 )
 """(id, keys, action, text) of what every list understands."""
 
+IDS = (*BY_ID, *(row[0] for row in LIST_KEYS))
+"""What a key file may name."""
+
 KEY_NAMES = {
     "slash": "/", "colon": ":", "right_square_bracket": "]", "left_square_bracket": "[",
     "less_than_sign": "<", "greater_than_sign": ">", "apostrophe": "'", "plus": "+", "equals_sign": "=",

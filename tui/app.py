@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Input, Static
 
-from tui.actions import ACTIONS
+from tui.actions import ACTIONS, IDS
 from tui.base import Changed
 from tui.detail import DetailTree
 from tui.dialogs import Columns, Help
@@ -60,7 +60,7 @@ class RrPyTui(Finding, Looking, Placing):
 
     def __init__(self, model: TraceModel, address: Address | None = None) -> None:
         super().__init__(model, address or Address(model.path))
-        self.user_keys = load_keys([action.id for action in ACTIONS])
+        self.user_keys = load_keys(IDS)
 
     def compose(self) -> ComposeResult:
         yield Static(id="bar")

@@ -187,7 +187,7 @@ def result_of(event: Decoded, label: Label | None = None) -> list[Piece]:
     if label is not None and call is not None and call.returns == "fd" and event.result >= 0:
         name = label(event.row + 1, event.result)
         if name:
-            return [Piece(shown, "result"), Piece(f"<{name}>", "fd")]
+            return [Piece(shown, "result"), Piece(f"<{printable(name)}>", "fd")]
     return [Piece(shown, "result")]
 
 
@@ -203,7 +203,7 @@ def _value(field: Field, row: int, label: Label | None) -> list[Piece]:
         except ValueError:
             return [Piece(field.value, "text")]
         name = label(row, fd) if fd >= 0 else ""
-        return [Piece(field.value, "text"), *([Piece(f"<{name}>", "fd")] if name else [])]
+        return [Piece(field.value, "text"), *([Piece(f"<{printable(name)}>", "fd")] if name else [])]
     role = "string" if field.value[:1] == '"' else "text"
     return [Piece(field.value, role)]
 

@@ -119,7 +119,7 @@ def _descriptors(model: TraceModel, event: Decoded) -> list[Node]:
 
 
 def _history(model: TraceModel, life: History) -> Node:
-    node = Node(f"descriptor {life.fd}", life.label or "not known")
+    node = Node(f"descriptor {life.fd}", printable(life.label) or "not known")
     if life.opened is None:
         node.children.append(Node("opened", "before the recording, or inherited"))
     else:

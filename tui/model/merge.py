@@ -8,6 +8,7 @@ event of the domain up to the event, and by domain where that is equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 import numpy as np
 
@@ -39,10 +40,11 @@ class _Cursor:
         self._at = 0
         return True
 
-    def take(self, horizon: int) -> Columns:
-        """What is left of the chunk up to the horizon, included."""
+    def take(self, horizon: int, *, included: bool) -> Columns:
+        """What is left of the chunk up to the horizon, `included` or not."""
         start = self._at
-        stop = int(np.searchsorted(self._columns.when, np.uint64(horizon), "right"))
+        side: Literal["left", "right"] = "right" if included else "left"
+        stop = int(np.searchsorted(self._columns.when, np.uint64(horizon), side))
         self._at = max(stop, start)
         return self._columns.part(slice(start, self._at))
 
@@ -98,12 +100,16 @@ def _up_to(chunks: Iterator[Chunk], limit: int) -> Iterator[Chunk]:
 
 
 def _window(active: list[_Cursor], latest: dict[int, int]) -> Columns:
-    """All events up to where the first of the current chunks ends."""
+    """All events up to where the first of the current chunks ends.
+
+    Its domain may go on at that very moment, before what later domains have of it.
+    """
     horizon = min(cursor.latest for cursor in active)
     active.sort(key=lambda cursor: cursor.domain)
+    ending = min(cursor.domain for cursor in active if cursor.latest == horizon)
     parts = []
     for cursor in active:
-        part = cursor.take(horizon)
+        part = cursor.take(horizon, included=cursor.domain <= ending)
         if len(part):
             latest[cursor.domain] = int(part.when[-1])
             parts.append(part)

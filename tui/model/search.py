@@ -55,8 +55,8 @@ class Search:
     def next(self, row: int, step: int, go_on: Callable[[], bool] | None = None) -> int | None:
         """The first hit behind (`step` 1) or before (-1) a row; None where there is none, or `go_on` said
         False."""
-        position = row // _STEP
         last = max(self.view.done - 1, 0) // _STEP
+        position = min(max(row, 0) // _STEP, last)
         while 0 <= position <= last:
             hits = self._part(position)
             if step > 0:

@@ -20,12 +20,10 @@ def duration(nanoseconds: float) -> str:
         value /= 1000
         if value < 9.995:
             return f"{value:.2f} {unit}"
-        if value < 99.95:
+        if value < (99.95 if unit != "s" else 59.95):
             return f"{value:.1f} {unit}"
         if value < 999.5 and unit != "s":
             return f"{value:.0f} {unit}"
-    if value < 60:
-        return f"{value:.1f} s"
     minutes, seconds = divmod(round(value), 60)
     return f"{minutes} min {seconds:02d} s"
 

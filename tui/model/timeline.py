@@ -34,12 +34,16 @@ class State(IntEnum):
     SLOW = 5
 
 
+_IDLE = frozenset({"fds", "time", "signal", "child", "lock"})
+"""What threads wait for on purpose; the disk and a peer are not among it."""
+
+
 def _states_of_codes() -> npt.NDArray[np.uint8]:
     table = np.zeros(CODES, np.uint8)
     table[table_of_kinds(set(Kind))] = State.RUNNING
     table[table_of_kinds({Kind.SYSCALL})] = State.CALL
     for number, call in CALLS.items():
-        if call.block == Blocking.WAIT:
+        if call.block == Blocking.WAIT and call.waits_on in _IDLE:
             table[code_of(Kind.SYSCALL, number)] = State.WAITING
     table[table_of_kinds({Kind.RESUME})] = State.BATON
     return table
@@ -114,12 +118,12 @@ class _Fold:
         scale = columns / span
         last = (end * scale).astype(np.int64)
         first = np.maximum((begin * scale).astype(np.int64), 0)
-        inside = last < columns
+        inside = end <= span
+        last = np.minimum(last, columns - 1)
         flat = lanes[inside] * columns + last[inside]
         self.counts += np.bincount(flat, minlength=len(self.counts))
         bad = block.error[chosen][inside] > 0
         self.failed += np.bincount(flat[bad], minlength=len(self.counts))
-        last = np.minimum(last, columns - 1)
         short = first == last
         places = lanes * columns + last
         for state in np.unique(states).tolist():

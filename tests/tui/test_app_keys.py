@@ -1,0 +1,569 @@
+"""Every key does what the help says: with Pilot, on generated traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.widgets import ContentSwitcher, Input
+
+from interfaces.abi import Kind
+from tests.tui.conftest import Story, interface, opened, press, screen_text, settle, type_text
+from tui.actions import ACTIONS, KEY_NAMES, LIST_KEYS
+from tui.app import RrPyTui
+from tui.dialogs import Choose, Columns, Help
+from tui.model.address import Address
+from tui.model.detail import Node
+from tui.model.look import Looker
+from tui.model.settings import Settings
+from tui.processes import ProcessList
+from tui.prompt import Prompt
+
+TRIED: set[str] = set()
+"""Ids of actions whose keys a test of this module has pressed."""
+
+
+def tries(*ids: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Say which actions a test tries."""
+    TRIED.update(ids)
+    return lambda test: test
+
+
+def key(id: str, which: int = 0) -> str:
+    """The key of an action."""
+    keys = {action.id: action.keys for action in ACTIONS} | {row[0]: row[1] for row in LIST_KEYS}
+    return keys[id].split(",")[which]
+
+
+@tries(*(row[0] for row in LIST_KEYS))
+@interface
+async def test_lists_are_moved_in(small: Path) -> None:
+    """GIVEN the list WHEN its keys are pressed THEN the cursor moves, by lines, pages, to both ends."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, key("list.down"), key("list.down", 1))
+        assert app.events.position == 2
+        await press(pilot, key("list.up"), key("list.up", 1))
+        assert app.events.position == 0
+        await press(pilot, key("list.page_down"))
+        page = app.events.position
+        assert page == app.events.size.height - 1
+        await press(pilot, key("list.page_down", 1), key("list.page_up"), key("list.page_up", 1))
+        assert app.events.position == 0
+        await press(pilot, key("list.last"))
+        assert app.events.position == len(app.events.view) - 1
+        assert app.events.scroll_offset.y > 0
+        await press(pilot, key("list.first"))
+        assert (app.events.position, app.events.scroll_offset.y) == (0, 0)
+        await press(pilot, key("list.choose"))
+        assert app.focused is app.detail
+
+
+@tries("screen.events", "screen.timeline", "screen.processes", "screen.hangs", "screen.diff")
+@interface
+async def test_screens_are_changed(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GIVEN the list WHEN the digits are pressed THEN their screens are shown, the list of each focused."""
+    monkeypatch.setattr("tui.looking.scan_trace", _no_scan)
+    async with opened(small) as (app, pilot):
+        for id, name in [
+            ("screen.timeline", "timeline"), ("screen.processes", "processes"), ("screen.hangs", "hangs"),
+            ("screen.events", "events"),
+        ]:  # fmt: skip
+            await press(pilot, key(id))
+            assert app.query_one(ContentSwitcher).current == name
+            assert app.focused is not None
+        await press(pilot, key("screen.diff"))
+        assert app.current == "events"
+
+
+def _no_scan(path: Path) -> object:
+    from interfaces.errors import ExitStatus, RrPyError
+
+    raise RrPyError("nothing to scan", "", ExitStatus.TOOL_FAILED)
+
+
+@tries("find.filter", "find.clear")
+@interface
+async def test_a_filter_turns_red_and_green_and_is_applied(small: Path) -> None:
+    """GIVEN a filter being typed WHEN wrong or right THEN its class says so; Esc takes away."""
+    async with opened(small) as (app, pilot):
+        prompt = app.query_one(Prompt)
+        await press(pilot, key("find.filter"))
+        await type_text(pilot, "call == rea")
+        assert prompt.has_class("wrong")
+        await pilot.press("tab")
+        await pilot.pause()
+        assert app.query_one("#prompt-input", Input).value == "call == read "
+        assert prompt.has_class("right")
+        await type_text(pilot, "and result == 60")
+        await press(pilot, "enter")
+        assert not prompt.has_class("open")
+        assert app.focused is app.events
+        view = app.events.view
+        assert 0 < len(view) < app.model.index.rows // 4
+        assert {app.model.decode(row).name for row in view.rows(0, 50)} == {"read"}
+        await press(pilot, key("find.clear"))
+        assert len(app.events.view) == app.model.index.rows
+
+
+@tries()
+@interface
+async def test_a_prompt_is_left_and_remembers(small: Path) -> None:
+    """GIVEN a prompt WHEN it is left THEN nothing happens; wrong texts are not taken; up brings old ones."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, "f")
+        await type_text(pilot, "nonsense")
+        await press(pilot, "enter")
+        assert app.query_one(Prompt).has_class("open")
+        await press(pilot, "escape")
+        assert not app.query_one(Prompt).has_class("open")
+        assert app.query_shown is None
+        await press(pilot, "slash")
+        await type_text(pilot, "users")
+        await press(pilot, "enter", "slash", "up")
+        assert app.query_one("#prompt-input", Input).value == "users"
+        await press(pilot, "down")
+        assert app.query_one("#prompt-input", Input).value == ""
+
+
+@tries("find.search", "find.next", "find.previous")
+@interface
+async def test_search_finds_and_counts(small: Path) -> None:
+    """GIVEN a search WHEN going on THEN the cursor is on hits, counted; the other end follows the last."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, key("find.search"))
+        await type_text(pilot, "-1 ENOENT")
+        await press(pilot, "enter")
+        first = app.row
+        assert first is not None
+        assert app.model.decode(first).error == 2
+        total = app.search_note.partition("/")[2]
+        assert app.search_note == f"1/{total}"
+        await press(pilot, key("find.next"))
+        assert app.search_note == f"2/{total}"
+        await press(pilot, key("find.previous"), key("find.previous"))
+        assert app.search_note == f"{total}/{total}"
+        await press(pilot, "escape")
+        assert app.search is None
+        await press(pilot, key("find.next"))
+        assert app.row is not None
+
+
+@tries("find.terms")
+@interface
+async def test_the_event_becomes_the_filter(small: Path) -> None:
+    """GIVEN an event WHEN made a filter THEN conditions it fulfils are offered, and the chosen one holds."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, "down", key("find.terms"))
+        assert isinstance(app.screen, Choose)
+        await press(pilot, "enter")
+        row = app.row
+        assert row is not None
+        assert app.query_shown is not None
+        assert app.query_shown.text == f"call == {app.model.decode(row).name}"
+        await press(pilot, key("find.terms"), "down", "enter")
+        assert " and tid == " in app.query_shown.text
+
+
+@tries("find.all")
+@interface
+async def test_all_kinds_are_shown_on_demand(story: Story) -> None:
+    """GIVEN hand-overs among calls WHEN all is asked for THEN they are shown, the cursor staying."""
+    story.domain(1, 100)
+    story.call("getpid")
+    story.event(Kind.YIELD)
+    story.call("getppid")
+    story.close().close()
+    async with opened(story.path) as (app, pilot):
+        await press(pilot, "down")
+        assert (len(app.events.view), app.row) == (2, 2)
+        await press(pilot, key("find.all"))
+        assert (len(app.events.view), app.row) == (3, 2)
+        await press(pilot, key("find.all"))
+        assert len(app.events.view) == 2
+
+
+@tries("find.failed", "find.failed_back", "find.slow", "find.slow_back")
+@interface
+async def test_failed_and_slow_calls_are_found(small: Path) -> None:
+    """GIVEN calls WHEN the next failed or slow one is asked for THEN the cursor is there, both ways."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, key("find.failed"))
+        first = app.row
+        assert first is not None
+        assert app.model.decode(first).error
+        await press(pilot, key("find.failed"), key("find.failed_back"))
+        assert app.row == first
+        await press(pilot, key("find.slow"))
+        slow = app.row
+        assert slow is not None
+        assert app.model.decode(slow).took >= 10_000_000
+        await press(pilot, key("find.slow"), key("find.slow_back"))
+        assert app.row == slow
+
+
+@tries("go.to", "go.back", "go.forward")
+@interface
+async def test_places_are_gone_to_and_back(small: Path) -> None:
+    """GIVEN places WHEN gone to THEN back and forward lead through them; a wrong one is refused."""
+    async with opened(small) as (app, pilot):
+        for place, row in [("5000", 5000), ("4711:70", app.model.index.row_of(1, 70))]:
+            await press(pilot, key("go.to"))
+            await type_text(pilot, place)
+            await press(pilot, "enter")
+            assert app.row == row
+        await press(pilot, key("go.back"))
+        assert app.row == 5000
+        await press(pilot, key("go.back", 1))
+        assert app.row == 0
+        await press(pilot, key("go.forward"), key("go.forward", 1))
+        assert app.row == app.model.index.row_of(1, 70)
+        await press(pilot, key("go.to"))
+        await type_text(pilot, "99999999")
+        assert app.query_one(Prompt).has_class("wrong")
+
+
+@tries("go.thread_next", "go.thread_previous")
+@interface
+async def test_a_thread_is_followed(small: Path) -> None:
+    """GIVEN an event WHEN ] and [ are pressed THEN the cursor goes along its thread."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, "down")
+        start = app.row
+        assert start is not None
+        task = app.model.index.task_id(start)
+        for _ in range(12):
+            await press(pilot, key("go.thread_next"))
+            assert app.row is not None
+            assert app.model.index.task_id(app.row) == task
+        for _ in range(12):
+            await press(pilot, key("go.thread_previous"))
+        assert app.row == start
+
+
+@tries("go.mark", "go.to_mark", "go.bookmark", "go.bookmarks")
+@interface
+async def test_marks_and_bookmarks(small: Path, tmp_path: Path) -> None:
+    """GIVEN marks WHEN set THEN one gets back to them, they are listed, kept beside the trace, removable."""
+    trace = tmp_path / "t.bin"
+    trace.write_bytes(small.read_bytes())
+    async with opened(trace) as (app, pilot):
+        await press(pilot, "down", "down", key("go.mark"), "q")
+        await press(pilot, "end", key("go.bookmark"))
+        await type_text(pilot, "the end")
+        await press(pilot, "enter", "home", key("go.to_mark"), "q")
+        assert app.row == 2
+        assert (tmp_path / "t.bin.bookmarks.json").exists()
+        await press(pilot, key("go.bookmarks"))
+        assert isinstance(app.screen, Choose)
+        await press(pilot, "down", "enter")
+        assert app.row == app.model.index.rows - 1
+        await press(pilot, key("go.bookmarks"), "delete")
+        assert len(app.bookmarks.all()) == 1
+        await press(pilot, key("go.to_mark"), "z")
+        assert app.row == app.model.index.rows - 1
+
+
+@tries("look.detail")
+@interface
+async def test_the_detail_is_shown_and_hidden(small: Path) -> None:
+    """GIVEN the detail WHEN toggled THEN it goes and comes, telling of the event under the cursor."""
+    async with opened(small) as (app, pilot):
+        assert "event" in app.detail.text()
+        await press(pilot, key("look.detail"))
+        assert not app.detail.display
+        await press(pilot, "down", "down", "down", key("look.detail"))
+        assert app.detail.display
+        assert "row 3" in app.detail.text()
+
+
+@tries("look.stack", "look.registers", "look.threads", "look.memory")
+@interface
+async def test_a_replay_is_asked(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GIVEN keys that need a replay WHEN pressed THEN the replay is asked in the background and shown."""
+    asked: list[tuple[int, int, str]] = []
+
+    def look(self: Looker, domain: int, event: int, what: str) -> Node:
+        asked.append((domain, event, what))
+        return Node(f"answer to {what}", "", [Node("inside")])
+
+    monkeypatch.setattr(Looker, "look", look)
+    async with opened(small) as (app, pilot):
+        await press(pilot, "down")
+        for id in ("look.stack", "look.registers", "look.threads"):
+            await press(pilot, key(id))
+        await press(pilot, key("look.memory"))
+        await type_text(pilot, "rsp")
+        await press(pilot, "enter")
+        place = app.model.index.place(1)
+        assert asked == [(*place, what) for what in ("stack", "registers", "threads", "rsp")]
+        assert "answer to rsp" in app.detail.text()
+        assert "answer to stack" in app.detail.text()
+
+
+@tries("list.left", "list.right", "list.columns")
+@interface
+async def test_columns_are_chosen_sized_and_moved(small: Path) -> None:
+    """GIVEN columns WHEN hidden, widened and shifted THEN the list shows it and it is kept."""
+    async with opened(small) as (app, pilot):
+        assert "seconds" in screen_text(app)
+        await press(pilot, key("list.columns"))
+        assert isinstance(app.screen, Columns)
+        await press(pilot, "down", "space", "down", "right", "right", "left", "escape")
+        assert "seconds" not in screen_text(app)
+        assert Settings.load().hidden == {"time"}
+        assert Settings.load().widths["thread"] == 15
+        await press(pilot, "down")
+        before = screen_text(app).splitlines()[3]
+        await press(pilot, key("list.right"))
+        assert screen_text(app).splitlines()[3] != before
+        await press(pilot, key("list.left"))
+        assert screen_text(app).splitlines()[3] == before
+
+
+@tries("time.in", "time.out", "time.all", "time.pin")
+@interface
+async def test_the_timeline_is_zoomed_panned_and_pinned(small: Path) -> None:
+    """GIVEN the timeline WHEN moved in THEN the list follows; zoom, the whole, and pins do as they say."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, "2")
+        lanes = app.lanes
+        whole = lanes.span
+        await press(pilot, *["right"] * 30)
+        row = app.row
+        assert row is not None
+        assert row > 0
+        assert abs(app.model.index.key(row) - lanes.when) < (whole[1] - whole[0]) // 10
+        await press(pilot, key("time.in"), key("time.in", 1))
+        assert lanes.span[1] - lanes.span[0] <= (whole[1] - whole[0]) // 15
+        assert lanes.span[0] <= lanes.when <= lanes.span[1]
+        await press(pilot, key("time.out"))
+        await press(pilot, key("time.all"))
+        assert lanes.span == whole
+        await press(pilot, "down", "down")
+        task = lanes.lane.task if lanes.lane else -1
+        await press(pilot, key("time.pin"))
+        assert lanes.timeline is not None
+        assert lanes.timeline.lanes[0].task == task
+        assert lanes.lane is not None
+        assert lanes.lane.task == task
+        await press(pilot, key("time.pin"))
+        assert lanes.pinned == []
+        await press(pilot, "enter")
+        assert app.current == "events"
+        assert app.row is not None
+        assert app.model.index.task_id(app.row) == task
+
+
+@tries()
+@interface
+async def test_a_process_becomes_the_filter(small: Path) -> None:
+    """GIVEN the processes WHEN one is chosen THEN only its events are shown."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, "3")
+        rows = app.query_one(ProcessList)
+        assert [process.pid for process in rows.processes] == [4711, 4720]
+        await press(pilot, "down", "enter")
+        assert app.current == "events"
+        assert len(app.events.view) == 2000
+        assert app.query_shown is not None
+        assert app.query_shown.text == "pid == 4720"
+
+
+@tries("copy.line", "copy.address")
+@interface
+async def test_lines_and_addresses_are_copied(small: Path) -> None:
+    """GIVEN an event WHEN copied THEN the line, or the address of the place, is on the clipboard."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, "down", key("copy.line"))
+        assert "fstat(5" in app.clipboard or "openat(" in app.clipboard
+        await press(pilot, key("copy.address"))
+        assert app.clipboard.startswith(f"{small}@47")
+        await press(pilot, "enter", key("copy.line"))
+        assert "arguments" in app.clipboard
+
+
+@tries("export")
+@interface
+async def test_the_shown_events_are_exported(small: Path, tmp_path: Path) -> None:
+    """GIVEN a filter WHEN exported THEN the file has its events; an existing one is not overwritten."""
+    target = tmp_path / "out.csv"
+    async with opened(small, Address(small, filter="call == close")) as (app, pilot):
+        for _ in range(2):
+            await press(pilot, key("export"))
+            await type_text(pilot, str(target))
+            await press(pilot, "enter")
+        assert len(target.read_text().splitlines()) == len(app.events.view) + 1
+
+
+@tries("theme")
+@interface
+async def test_themes_change_and_are_kept(small: Path) -> None:
+    """GIVEN themes WHEN t is pressed THEN the next one is used, also the next time."""
+    async with opened(small) as (app, pilot):
+        before = app.theme
+        await press(pilot, key("theme"))
+        assert app.theme != before
+        chosen = app.theme
+    async with opened(small) as (app, pilot):
+        assert app.theme == chosen
+
+
+@tries("help")
+@interface
+async def test_the_help_shows_all_keys(small: Path) -> None:
+    """GIVEN the help WHEN opened THEN every action is in it."""
+    from tui.dialogs import help_text
+
+    async with opened(small) as (app, pilot):
+        await press(pilot, key("help"))
+        assert isinstance(app.screen, Help)
+        await press(pilot, "escape")
+        assert not isinstance(app.screen, Help)
+    text = help_text({}).plain
+    assert all(action.text in text for action in ACTIONS)
+    assert all(name in text for name in ("duration", "path"))
+
+
+@tries("quit")
+@interface
+async def test_q_quits(small: Path) -> None:
+    """GIVEN the interface WHEN q is pressed THEN it ends."""
+    async with opened(small) as (app, pilot):
+        await pilot.press(key("quit"))
+        await pilot.pause()
+        assert not app.is_running or app._exit
+
+
+@tries("live.follow")
+@interface
+async def test_a_growing_trace_is_followed(story: Story) -> None:
+    """GIVEN a trace that is being written WHEN followed THEN new events appear, the cursor on the last one,
+    until the user moves it."""
+    story.domain(1, 100)
+    story.call("getpid")
+    story.writer.flush()
+    async with opened(story.path) as (app, pilot):
+        assert app.feeder.live
+        await press(pilot, key("live.follow"))
+        await grow(app, pilot, story, 3)
+        assert app.row == 2
+        await press(pilot, "up")
+        assert not app.following
+        await grow(app, pilot, story, 4)
+        assert app.row == 1
+        story.close().close()
+        await until(pilot, lambda: not app.feeder.live)
+
+
+async def grow(app: RrPyTui, pilot: object, story: Story, rows: int) -> None:
+    """Add an event at a time until the interface shows so many."""
+    while app.model.index.rows < rows:
+        before = app.model.index.rows
+        story.call("getppid")
+        story.writer.flush()
+        await until(pilot, lambda before=before: app.model.index.rows > before)
+    await settle(pilot)  # type: ignore[arg-type]
+
+
+async def until(pilot: object, condition: Callable[[], bool]) -> None:
+    """Wait for something that another thread brings about."""
+    import asyncio
+
+    for _ in range(2000):
+        if condition():
+            return
+        await pilot.pause()  # type: ignore[attr-defined]
+        await asyncio.sleep(0.005)
+    raise AssertionError("it does not happen")
+
+
+@tries("live.output")
+@interface
+async def test_without_a_program_there_is_no_output(small: Path) -> None:
+    """GIVEN a finished trace WHEN its output is asked for THEN a message says where there would be some."""
+    async with opened(small) as (app, pilot):
+        await press(pilot, key("live.output"))
+        assert app._notifications
+
+
+@tries("hangs.environment", "hangs.environment_back")
+@interface
+async def test_environments_are_switched(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GIVEN candidates WHEN the environment changes THEN they are ranked anew; Enter goes to the event."""
+    from tests.tui.hangs import fake_hangs
+    from tui.hangs import HangList
+
+    monkeypatch.setattr("tui.looking.scan_trace", lambda path: fake_hangs(str(path)))
+    async with opened(small) as (app, pilot):
+        await press(pilot, "4")
+        rows = app.query_one(HangList)
+        assert app.environment == "nfs"
+        assert [hang.candidate.operation for hang in rows.hangs] == ["fsync", "openat"]
+        await press(pilot, key("hangs.environment"))
+        assert app.environment == "observed"
+        assert [hang.candidate.operation for hang in rows.hangs] == ["openat", "fsync"]
+        await press(pilot, key("hangs.environment_back"))
+        assert app.environment == "nfs"
+        assert "use fdatasync in a thread" in app.query_one("#hang-detail").text()  # type: ignore[attr-defined]
+        await press(pilot, "enter")
+        assert app.current == "events"
+        assert app.row == app.model.index.row_of(1, 40)
+        await press(pilot, "2")
+        assert {mark.kind for mark in app.lanes.marks} == {"action", "hang"}
+
+
+@interface
+async def test_keys_are_remapped(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GIVEN a key file WHEN the interface starts THEN its keys work and the old ones do not."""
+    path = tmp_path / "keys.toml"
+    path.write_text('[keys]\n"find.filter" = "ctrl+g"\n"list.down" = "J"\n')
+    monkeypatch.setenv("RR_PY_KEYS", str(path))
+    async with opened(small) as (app, pilot):
+        await press(pilot, "f")
+        assert not app.query_one(Prompt).has_class("open")
+        await press(pilot, "ctrl+g")
+        assert app.query_one(Prompt).has_class("open")
+        await press(pilot, "escape", "J")
+        assert app.events.position == 1
+
+
+@interface
+async def test_the_palette_has_every_action(small: Path) -> None:
+    """GIVEN the palette WHEN its commands are listed THEN every action that makes sense there is one."""
+    async with opened(small) as (app, pilot):
+        commands = {command.title for command in app.get_system_commands(app.screen)}
+        assert commands == {action.text for action in ACTIONS if action.palette}
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        assert type(app.screen).__name__ == "CommandPalette"
+
+
+@interface
+async def test_the_mouse_works(small: Path) -> None:
+    """GIVEN the mouse WHEN clicking THEN lines, screens and the timeline's moments are chosen."""
+    async with opened(small) as (app, pilot):
+        await pilot.click("#event-list", offset=(20, 5))
+        await settle(pilot)
+        assert app.events.position == 5
+        await pilot.click("#event-list", offset=(20, 7), times=2)
+        await settle(pilot)
+        assert app.focused is app.detail
+        await pilot.click("#bar", offset=(14, 0))
+        await settle(pilot)
+        assert app.current == "timeline"
+        await pilot.click("#timeline-view", offset=(60, 2))
+        await settle(pilot)
+        assert app.lanes.position == 2
+        assert app.lanes.when > app.lanes.span[0]
+
+
+def test_every_action_is_tried() -> None:
+    """GIVEN the list of actions WHEN compared with this module THEN each has a test, and a name for its
+    keys."""
+    known = {action.id for action in ACTIONS} | {row[0] for row in LIST_KEYS}
+    assert known == TRIED
+    for action in ACTIONS:
+        for one in action.keys.split(","):
+            part = one.split("+")[-1]
+            assert len(part) == 1 or part in KEY_NAMES
