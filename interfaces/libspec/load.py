@@ -25,7 +25,7 @@ CALLBACK_KEYS = {"prototype": str, "args": dict, "returns": str}
 SPECIALS = frozenset({
     "pthread_create", "pthread_join", "cond_wait", "fork", "once",
 })  # fmt: skip
-EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset")
+EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer")
 INPUT_KINDS = ("value", "string", "bytes")
 
 
@@ -238,8 +238,13 @@ class _Reader:
 
     def _extras(self, where: str, key: str, texts: list[Any], names: frozenset[str]) -> Iterator[Extra]:
         for text in texts:
-            kind, colon, rest = str(text).partition(":")
+            head, colon, rest = str(text).partition(":")
+            when, mark, kind = head.rpartition(" ? ")
+            when = when.strip()
+            if when:
+                self.checks.append(((where, key), when, names))
             kind, rest = kind.strip(), rest.strip()
+            del mark
             known = EXTRA_KINDS if key == "outputs" else INPUT_KINDS
             if not colon or kind not in known:
                 raise SpecError(self.file, where, key,
@@ -253,4 +258,4 @@ class _Reader:
                                     f"{'POINTER | SIZE' if kind == 'bytes' else 'LVALUE | POINTER'}")
                 self.checks.append(((where, key), size, names))
             self.checks.append(((where, key), rest, names))
-            yield Extra(kind, rest, size)
+            yield Extra(kind, rest, size, when)

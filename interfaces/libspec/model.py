@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 PART_KINDS = {
     "value": False, "handle": False, "string": False, "strings": None, "in": True, "out": True,
     "inout": True, "data": False, "callback": None, "ignore": False, "object": True, "realloc": True, "alloc": True,
-    "new": False, "param": None, "free": False, "void": False, "buffer": True,
+    "new": False, "malloc": False, "param": None, "free": False, "void": False, "buffer": True,
 }  # fmt: skip
 """Kinds of roles, and whether each takes an expression in brackets (None: it may, or takes a name)."""
 
@@ -68,12 +68,14 @@ class Extra:
 
     `kind`: 'value' (an lvalue), 'advance' (a pointer moved on in the program's own memory), 'string' (a char
     pointer set to the library's text), 'bytes' (`size` bytes at the pointer `expression`), 'offset' (a pointer
-    into the same memory of the program as the pointer `size`).
+    into the same memory of the program as the pointer `size`), 'pointer' (a pointer of the program that the
+    library kept). `when` is a C condition.
     """
 
     kind: str
     expression: str
     size: str = ""
+    when: str = ""
 
 
 @dataclass(frozen=True, slots=True)

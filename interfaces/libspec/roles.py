@@ -27,10 +27,10 @@ def _part(text: str) -> Part:
         known = ", ".join(PART_KINDS)
         raise RoleError(f"{text.strip()!r} is no role; roles are {known}")
     kind, expression, name = match["kind"], match["expr"], match["name"]
-    if kind == "new":
+    if kind in ("new", "malloc"):
         if name != "string":
-            raise RoleError("'new' is followed by 'string'")
-        return Part("new")
+            raise RoleError(f"{kind!r} is followed by 'string'")
+        return Part(kind)
     takes = PART_KINDS[kind]
     if takes and expression is None:
         raise RoleError(f"{kind!r} needs a size in brackets, as in {kind}[n]")

@@ -125,8 +125,8 @@ function seen(module) {
   for (const item of imported) redirect(module, item);
   plan.interfaces.forEach((item, index) => {
     if (item.libraries.some(soname => matches(module, soname))) {
-      if (!(item.name in loaded)) {
-        loaded[item.name] = module.name;
+      if (!((item.name + module.path) in loaded)) {
+        loaded[item.name + module.path] = module.name;
         install(index, module);
         const missing = parts[index].functions.filter(f => !f.done && !f.optional).map(f => f.name);
         send({ type: 'loaded', name: item.name, module: module.name, path: module.path, missing, problems: problems.splice(0) });
@@ -158,6 +158,10 @@ rpc.exports = {
     if (new NativeFunction(runtime.rr_state_size, 'uint64', [])() > STATE_SIZE) throw new Error('state is too small');
     const callbacks = state.add(Number(new NativeFunction(runtime.rr_callbacks_offset, 'uint64', [])()));
     new NativeFunction(runtime.rr_init, 'int', ['pointer', 'pointer'])(control, area);
+    const foreign = new NativeFunction(runtime.rr_foreign, 'void', ['uint64', 'uint64']);
+    for (const module of Process.enumerateModules())
+      if (/^(ld-linux|libc\.so|libpthread\.so|frida-agent)/.test(module.name)) foreign(uint64(module.base.toString()), module.size);
+    for (const [base, size] of plan.foreign) foreign(uint64(base), size);
     const symbols = exportsOf(runtime);
     for (const name of ['strlen', 'strnlen', 'wcslen', 'memcpy', 'malloc', 'free']) symbols[name] = names[name];
     plan.interfaces.forEach(item => {

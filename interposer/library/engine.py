@@ -233,6 +233,7 @@ class Engine:
             message = self.plan.message()
             message.update(path=self.path, control=CONTROL_SIZE, area=self.area_size,
                            replaying=self.plan.mode == REPLAY, aliases={},
+                           foreign=_frida_ranges(self.pid),
                            spare=[*self._keeper.spare] if self._keeper is not None else [])  # fmt: skip
             self._script.exports_sync.start(message)
         except frida.core.RPCException as why:
@@ -250,6 +251,17 @@ class Engine:
                 self.on_loaded(payload)
         else:
             self.errors.append(str(message.get("description", message)))
+
+
+def _frida_ranges(pid: int) -> list[tuple[str, int]]:
+    """Where Frida's own code lies in a process: address (as text, for JavaScript) and size."""
+    found = []
+    with suppress(OSError), open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if "frida" in line and "r-xp" in line:
+                start, end = (int(word, 16) for word in line.split()[0].split("-"))
+                found.append((hex(start), end - start))
+    return found
 
 
 def find_program(name: str, env: Mapping[str, str], cwd: str | None) -> str:

@@ -228,6 +228,8 @@ class _Stub:
 
     def _guarded(self, extra: Extra, statement: str) -> str:
         """The statement, if need be only for a parameter that is not NULL."""
+        if extra.when:
+            return f"if ({self.olds.replace(extra.when)}) {{ {statement} }}"
         named = re.match(r"\*?\s*\(*([A-Za-z_]\w*)", extra.expression)
         if named is None or extra.expression == named[1]:
             return statement
@@ -245,7 +247,7 @@ class _Stub:
                 case "handle":
                     compare = "RR_C_HANDLE"
                 case "free":
-                    compare = "RR_C_HANDLE | 16"
+                    compare = "RR_C_NULL | 16"
                 case "ignore":
                     compare = "0"
                 case "data":
@@ -294,6 +296,9 @@ class _Stub:
                         f"if (rr_c.replaying) {expression} = (void *)((u8 *)({extra.size}) + rr_by); }}")  # fmt: skip
             case "value":
                 return f"\trr_out(&rr_c, {at}, (void *)&({expression}), sizeof({expression}));"
+            case "pointer":
+                return (f"\trr_out(&rr_c, {at}, (void *)&({expression}), 8); "
+                        f"if (rr_c.replaying) {expression} = rr_translate((u64)({expression}));")  # fmt: skip
             case "advance":
                 before = self.olds.replace(f"old({extra.expression})")
                 return f"\trr_advance_pointer(&rr_c, {at}, (u8 **)&({expression}), (u8 *){before});"
@@ -310,8 +315,8 @@ class _Stub:
         for part in self.f.result.parts:
             size = "rr_c.replaying ? 0 : " + _size(kind, self.olds.replace(part.argument)) if part.argument else "0"
             match part.kind:
-                case "string" | "new":
-                    lines.append(f"\tresult = {cast}rr_ret_string(&rr_c, {RESULT}, (const char *)result, {int(part.kind == 'new')});")
+                case "string" | "new" | "malloc":
+                    lines.append(f"\tresult = {cast}rr_ret_string(&rr_c, {RESULT}, (const char *)result, { {'string': 0, 'new': 1, 'malloc': 4}[part.kind] });")
                 case "buffer" | "alloc" | "object" | "realloc":
                     role = ("buffer", "alloc", "object", "realloc").index(part.kind)
                     lines.append(f"\tresult = {cast}rr_ret(&rr_c, {RESULT}, (const void *)result, {size}, {role});")

@@ -35,6 +35,7 @@ struct rr_state {
 	u64 map_size, map_used; u64 *map_keys, *map_values;
 	u64 tsc0, ns0, tsc_mult;
 	u32 map_lock, registry, slots_lock, pad;
+	u64 nforeign, foreign[16][2];
 	struct rr_thread *table[THREADS];
 	void (*callbacks[8192])(struct rr_event *e);
 };
@@ -57,6 +58,7 @@ extern struct rr_state rr_state;
 enum { D_CALL = 1, D_ARGS = 2, D_INPUT = 4, D_END = 8, D_KIND = 9, D_RESULT = 10 };
 
 static u32 xchg(u32 *p, u32 v) { __asm__ volatile("xchgl %0,%1" : "+r"(v), "+m"(*p) : : "memory"); return v; }
+static void add(u32 *p, u32 v) { __asm__ volatile("lock; addl %1,%0" : "+m"(*p) : "r"(v) : "memory"); }
 static u64 tcb(void) { u64 p; __asm__ volatile("movq %%fs:0,%0" : "=r"(p)); return p; }
 static void pause_(void) { __asm__ volatile("pause" : : : "memory"); }
 static void lock(u32 *p) { u32 n = 0; while (xchg(p, 1)) { if (++n < 200) pause_(); else { syscall(24); n = 100; } } }
@@ -213,16 +215,17 @@ static struct rr_event *turn(struct rr_call *c)
 		e = event_at(*(volatile u64 *)&ctl->cursor);
 		if (e->task == c->t->id && e->kind == RR_LIBCALL) return e;
 		if (++spins < 100) { pause_(); continue; }
-		ctl->waiting++;
+		if (spins < 130) { syscall(24); continue; }
+		add(&ctl->waiting, 1);
 		wait_(&ctl->turn, seen, 100000000);
-		ctl->waiting--;
+		add(&ctl->waiting, -1);
 	}
 }
 
 static void consumed(struct rr_event *e)
 {
 	ctl->event_no++; ctl->cursor += 96 + e->payload_len;
-	if (ctl->multi) { ctl->turn++; wake(&ctl->turn); }
+	if (ctl->multi) { add(&ctl->turn, 1); if (*(volatile u32 *)&ctl->waiting) wake(&ctl->turn); }
 }
 
 /* A call whose payload was cut into pieces: put together again in pages of its own. */
@@ -275,10 +278,11 @@ static int zeroed(const u8 *p, u64 n) { while (n) if (p[--n]) return 0; return 1
 /* ---- what stubs call ---- */
 int rr_enter(struct rr_call *c, u32 nr, u64 ip)
 {
-	struct rr_thread *t;
+	struct rr_thread *t; u32 i;
 	if (off) return 0;
 	t = self();
 	if (!t || t->depth) return 0;
+	for (i = 0; i < rr_state.nforeign; i++) if (ip - rr_state.foreign[i][0] < rr_state.foreign[i][1]) return 0;
 	t->depth = 1;
 	c->t = t; c->base = t->len; c->nr = nr; c->ip = ip; c->flags = 0; c->nargs = 0; c->result = 0; c->e = 0;
 	c->errno_in = *__errno_location();
@@ -399,6 +403,7 @@ void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 	r = next(c, arg);
 	if (!r) return 0;
 	if (role == 0) { map_put(r->addr, (u64)(r + 1)); return r + 1; }
+	if (role == 4) { q = malloc(r->len); memcpy(q, r + 1, r->len); map_put(r->addr, (u64)q); return q; }
 	x = (u64 *)(r + 1);
 	n = role == 2 ? x[0] : r->len;
 	old = moved && c->args[0] ? object((void *)c->args[0]) : 0;
@@ -585,4 +590,6 @@ int rr_init(void *control, void *memory)
 }
 u64 rr_state_size(void) { return sizeof(struct rr_state); }
 u64 rr_callbacks_offset(void) { return (u64)&rr_state.callbacks - (u64)&rr_state; }
+/* Calls made by this module (the dynamic linker, the C library, Frida) are none of the program's. */
+void rr_foreign(u64 start, u64 size) { u64 i = rr_state.nforeign; if (i < 16) { rr_state.foreign[i][0] = start; rr_state.foreign[i][1] = size; rr_state.nforeign = i + 1; } }
 void rr_stop(void) { off = 1; }
