@@ -14,7 +14,7 @@ class DetailTree(Tree[Node]):
     """Shows a Node. Enter on a line that stands for an event goes there."""
 
     DEFAULT_CSS = """
-    DetailTree { height: 14; border-top: solid $primary; background: $surface; padding: 0 1;
+    DetailTree { height: 45%; max-height: 16; border-top: solid $primary; background: $surface; padding: 0 1;
                  scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }
     DetailTree:focus { border-top: solid $accent; }
     """

@@ -87,9 +87,9 @@ class TimelineView(RowList):
 
     def show(self, timeline: Timeline) -> None:
         """Show lanes, the pinned ones first."""
+        before = self.lane
         order = {task: place for place, task in enumerate(self.pinned)}
         timeline.lanes.sort(key=lambda lane: order.get(lane.task, len(order)))
-        before = self.lane
         self.timeline = timeline
         if before is not None:
             self.put_on(before.task)

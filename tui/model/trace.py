@@ -13,7 +13,7 @@ import numpy as np
 
 from tracefile import TraceReader
 from tui.model.columns import BLOCK_SHIFT
-from tui.model.decode import Decoded, decode_event
+from tui.model.decode import Decoded, decode_event, printable
 from tui.model.fds import Descriptors, History
 from tui.model.index import EventIndex
 from tui.model.query.evaluate import Evaluator
@@ -115,6 +115,6 @@ class TraceModel:
                 return
 
     def process_name(self, domain: int) -> str:
-        """The short name of a domain's process."""
+        """The short name of a domain's process, without control characters."""
         info = self.reader.domains.get(domain)
-        return info.comm if info else ""
+        return printable(info.comm) if info else ""
