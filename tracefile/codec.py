@@ -26,7 +26,10 @@ from tracefile.layout import EVENT_SIZE, Codec
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-LEVEL = 1
+LEVEL = 3
+HURRY, RUSH = 1, -3
+"""zstd's levels. 3 saves a sixth of 1 on what programs read, at the same speed; the others are for a writer that
+lags."""
 PLAIN_EVENTS = 65536
 """So many events are worth importing numpy for."""
 _WORDS = EVENT_SIZE // 8
@@ -92,10 +95,23 @@ class Compressor:
     """Compresses sections; one object belongs to one thread."""
 
     def __init__(self, level: int = LEVEL) -> None:
-        self._zstd = zstandard.ZstdCompressor(level=level, write_checksum=False, write_content_size=True)
+        self._level = level
+        self._made: dict[int, zstandard.ZstdCompressor] = {}
+        self._zstd = self._of(level)
         self._shuffler: EventShuffler | None = None
         self._events = 0
         self._importing = False
+
+    def _of(self, level: int) -> zstandard.ZstdCompressor:
+        if level not in self._made:
+            self._made[level] = zstandard.ZstdCompressor(
+                level=level, write_checksum=False, write_content_size=True
+            )
+        return self._made[level]
+
+    def adapt(self, lag: float) -> None:
+        """Compress less thoroughly while more than a quarter of the queue is filled (0: empty, 1: full)."""
+        self._zstd = self._of(min(self._level, LEVEL if lag < 0.25 else HURRY if lag < 0.75 else RUSH))
 
     def section(self, raw: bytes) -> tuple[Codec, bytes]:
         """Codec and stored bytes; kept as it is where compression does not pay."""

@@ -394,7 +394,10 @@ class TraceWriter:
             if not self._jobs:
                 return None
             self._busy = True
-            return self._jobs.popleft()
+            job = self._jobs.popleft()
+            lag = self._queued / QUEUE_BYTES
+            self._compressor.adapt(min(lag, 0.5) if job.type == ChunkType.BLOB else lag)
+            return job
 
     def _done(self, job: _Job, failure: Exception | None) -> None:
         with self._lock:
