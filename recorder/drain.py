@@ -35,6 +35,7 @@ class Drain:
         self._ring = ring
         self._sink = sink
         self._sequence = 0
+        self._asked_at = 0
         self._slot_events = 0
         self._slot_payload = 0
 
@@ -59,6 +60,13 @@ class Drain:
             if state != abi.SlotState.SEALED:
                 return any_new
             self._free(slot)
+
+    def resting(self) -> bool:
+        """Whether no slot was handed over whole since the last time this was asked: then the open one holds
+        events that have waited. Else it will soon be handed over by itself, which costs less."""
+        rests = self._asked_at == self._sequence
+        self._asked_at = self._sequence
+        return rests
 
     def discard(self) -> None:
         """Free what is sealed without handing it over, so that nobody waits for room."""

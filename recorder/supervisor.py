@@ -467,7 +467,7 @@ class Supervisor:
                     "Ctrl-C twice ends the recording"
                 )
         for domain in list(self._domains.values()):
-            self._drain(domain)
+            self._drain(domain, partial=domain.drain.resting())
 
     def _look_for_spinning(self) -> bool:
         soon = False

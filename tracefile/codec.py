@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 LEVEL = 3
 HURRY, RUSH = 1, -3
-"""zstd's levels. 3 saves a sixth of 1 on what programs read, at the same speed; the others are for a writer that
-lags."""
+"""zstd's levels. 3 saves a sixth of 1 on what programs read, at the same speed; the others are for a writer
+that lags."""
 PLAIN_EVENTS = 65536
 """So many events are worth importing numpy for."""
 _WORDS = EVENT_SIZE // 8
