@@ -32,7 +32,10 @@ def debug(timeline: Timeline, debugger: str = "gdb", arguments: Sequence[str] = 
     lldb = "lldb" in os.path.basename(path)
     if not lldb:
         _check_version(path)
-    with tempfile.TemporaryDirectory(prefix="rr-py-") as folder, _listening(folder, lldb) as (listener, where):
+    with (
+        tempfile.TemporaryDirectory(prefix="rr-py-") as folder,
+        _listening(folder, lldb) as (listener, where),
+    ):
         command = _lldb(path, where) if lldb else _gdb(path, where, timeline)
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:

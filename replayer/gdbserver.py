@@ -24,7 +24,7 @@ from replayer.timeline import Timeline
 
 _SUPPORTED = (
     b"PacketSize=20000;QStartNoAckMode+;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
-    b"qXfer:threads:read+;qXfer:siginfo:read+;vContSupported+;ReverseStep+;ReverseContinue+;swbreak+;hwbreak+;"
+    b"qXfer:threads:read+;qXfer:siginfo:read+;qXfer:siginfo:write+;vContSupported+;ReverseStep+;ReverseContinue+;swbreak+;hwbreak+;"
     b"ConditionalBreakpoints+"
 )
 _SIGINT, _SIGTRAP = 2, 5
@@ -53,6 +53,7 @@ class Server:
         self._stop = b""
         self._ends = False
         self._may_say = False
+        self._calling = 0
         self.monitor = Monitor(self)
         timeline.interrupted = self._packets.interrupted
         timeline.progress = self._progress
@@ -333,6 +334,7 @@ class Server:
         if self._spoiled is not None:
             self.say("rr-py: what you changed is undone: the program goes on as it was recorded\n")
             self._unspoil()
+        self._calling = 0
         what, tid, within = action
         timeline = self.timeline
         if timeline.position.event >= timeline.total and what != "s":
@@ -376,6 +378,8 @@ class Server:
                 self._packets.clear_interrupt()
                 return self._stop_reply(_SIGINT)
             return self._stop_reply(_SIGTRAP, b"replaylog:begin;")
+        if stop.why is Why.WATCH:
+            self.timeline.before_hit(self.triggers())
         return self._stopped(stop)
 
     def _stopped(self, stop: Stop) -> bytes:
@@ -414,6 +418,8 @@ class Server:
     # ---- data gdb reads in pieces ----
 
     def _transfer(self, rest: bytes) -> bytes:
+        if rest.startswith(b"siginfo:write:"):
+            return self._call_is_over(rest.split(b":", 4)[-1])
         match = re.fullmatch(rb"([a-z-]+):read:([^:]*):([0-9a-f]+),([0-9a-f]+)", rest)
         if match is None:
             return b""
@@ -423,6 +429,14 @@ class Server:
         offset, size = int(match[3], 16), int(match[4], 16)
         piece = data[offset : offset + size]
         return (b"m" if offset + size < len(data) else b"l") + piece
+
+    def _call_is_over(self, data: bytes) -> bytes:
+        """gdb saves the signal's data before it calls a function, and puts them back behind it: the outermost
+        of nested calls ends the copy."""
+        self._calling = max(self._calling - 1, 0)
+        if not self._calling:
+            self._unspoil()
+        return b"%x" % len(data)
 
     def _object(self, name: str) -> bytes | None:
         timeline = self.timeline
@@ -435,6 +449,7 @@ class Server:
             case "exec-file":
                 return self.monitor.executable().encode(errors="surrogateescape")
             case "siginfo":
+                self._calling += 1
                 with suppress(MemoryFault):
                     return self.process.state(self._tid).siginfo
                 return b""

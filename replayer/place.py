@@ -18,12 +18,14 @@ _PLACE = re.compile(r"(?P<trace>.*?)(?:@(?P<pid>\d+)(?:/(?P<domain>\d+))?)?(?::(
 
 @dataclass(frozen=True, slots=True)
 class PlaceText:
-    """What was written, in parts; None where left out. `trace` "" means the newest trace here."""
+    """What was written, in parts; None where left out. `trace` "" means the newest trace here; `at_end`: the
+    event is "end", the last one."""
 
     trace: str
     pid: int | None = None
     domain: int | None = None
     event: int | None = None
+    at_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ def parse(text: str) -> PlaceText:
         int(pid) if pid else None,
         int(domain) if domain else None,
         int(event) if event and event != "end" else None,
+        event == "end",
     )
 
 

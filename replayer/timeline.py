@@ -29,6 +29,7 @@ from tracefile import TraceReader
 _CHECKPOINT_EVERY = 0.4
 _MAX_CHECKPOINTS = 24
 _WORTH_A_CHECKPOINT = 0.05
+_NEAR = 0.01
 _FIRST = 2
 
 Condition = Callable[[Debuggee], bool]
@@ -63,6 +64,7 @@ class Timeline:
         self._closed = False
         self._shown = 0
         self._last: Stop | None = None
+        self._clear: tuple[Position, Triggers, Position] | None = None
         self._echo = echo is not None
         self.checkpoints: list[Checkpoint] = []
         self.progress: Progress | None = None
@@ -277,20 +279,25 @@ class Timeline:
             self._play(segment)
 
     def _play(self, segment: Segment) -> None:
-        began = time.monotonic()
-        if segment.hits:
-            stop = self.process.go(
-                self.total, segment.triggers, over=not self.position.at_event, skip=segment.hits - 1
-            )
-            if stop.why not in (Why.BREAKPOINT, Why.WATCH):
-                raise ReplayError("a place was not found again", "This is a defect: please report it.")
-            self._last = stop
-            self.position = self.position.hit(segment.triggers, segment.hits)
-            if time.monotonic() - began > _WORTH_A_CHECKPOINT:
+        near = segment.hits - max(segment.hits // 8, 8)
+        if near > 0:
+            began = time.monotonic()
+            self._play_hits(segment.triggers, near)
+            if time.monotonic() - began > _NEAR:
                 self._add_checkpoint()
+            self._play_hits(segment.triggers, segment.hits - near)
+        elif segment.hits:
+            self._play_hits(segment.triggers, segment.hits)
         if segment.steps:
             self.process.go(self.total, steps=segment.steps, tid=segment.tid, over=not self.position.at_event)
             self.position = self.position.stepped(segment.steps, segment.tid)
+
+    def _play_hits(self, triggers: Triggers, count: int) -> None:
+        stop = self.process.go(self.total, triggers, over=not self.position.at_event, skip=count - 1)
+        if stop.why not in (Why.BREAKPOINT, Why.WATCH):
+            raise ReplayError("a place was not found again", "This is a defect: please report it.")
+        self._last = stop
+        self.position = self.position.hit(triggers, count)
 
     # ---- back ----
 
@@ -298,7 +305,9 @@ class Timeline:
         """Go back to where a trigger was met last (and `condition` held). None when there is no such place:
         then it stands at the first one."""
         self._check()
-        found = Search(self, triggers, condition).last_before(self.position)
+        found = self._hit_before(triggers) if condition is None else None
+        if found is None:
+            found = Search(self, triggers, condition).last_before(self.position)
         if found is None:
             self.seek(self.first)
             return None
@@ -306,6 +315,24 @@ class Timeline:
         self._last = None
         self.goto(position)
         return self.describe(triggers, stop)
+
+    def _hit_before(self, triggers: Triggers) -> tuple[Position, Stop] | None:
+        """The last match where it need not be searched: of the same triggers, one hit less."""
+        if self._clear is not None and self._clear[:2] == (self.position, triggers):
+            return self._clear[2], Stop(Why.WATCH, self._clear[2].event)
+        last = self.position.chain[-1] if self.position.chain else None
+        if last is None or last.triggers != triggers or last.steps or last.hits < 2:
+            return None
+        before = replace(last, hits=last.hits - 1)
+        position = Position(self.position.event, (*self.position.chain[:-1], before))
+        return position, Stop(Why.BREAKPOINT, position.event)
+
+    def before_hit(self, triggers: Triggers) -> None:
+        """From where a watched place has been touched to before the instruction that does it."""
+        last = self.position.chain[-1] if self.position.chain else None
+        previous = self._hit_before(triggers)
+        if self.step_back() and previous is not None and last is not None:
+            self._clear = self.position, triggers, previous[0]
 
     def step_back(self, tid: int | None = None) -> bool:
         """Go back by one instruction of the thread that ran last. False where there is nothing before."""

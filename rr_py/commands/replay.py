@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from rr_py.ending import end_like
 from rr_py.messages import say
-from rr_py.options import process_option, trace_argument
+from rr_py.options import process_option
 
 EPILOG = """\
 \b
@@ -15,6 +17,8 @@ Examples:
   rr-py replay trace-2.bin
   rr-py replay --verify sort.bin    compare memory with the checksums of record --checksum
   rr-py replay -p 4711              one process of the tree (see rr-py ps)
+  rr-py replay --gdb                gdb on it, forwards and backwards
+  rr-py replay --gdb app.bin@4711:1200   process 4711, from its event 1200 on
 
 \b
 Replaying has no effect on the world: no file is written, no socket opened, no process signalled.
@@ -23,8 +27,12 @@ Ends with the recorded status, or dies of the recorded signal; 124 if the replay
 
 
 @click.command(epilog=EPILOG)
-@trace_argument
+@click.argument("trace", required=False, type=click.Path(), metavar="[TRACE[@PID][:EVENT]]")
 @process_option
+@click.option("--gdb", "gdb", is_flag=True, help="Start gdb on the replay; it can go backwards, too.")
+@click.option("--debugger", metavar="PATH", help="Another gdb, or lldb (forwards only), instead of gdb.")
+@click.option("--debugger-args", metavar="WORDS", default="", help="More arguments for the debugger.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Wait for a debugger on this port.")
 @click.option("--verify", is_flag=True, help="Also compare writable memory where the trace has checksums.")
 @click.option("-q", "--no-output", "silent", is_flag=True, help="Do not print what the program printed.")
 @click.option(
@@ -35,28 +43,58 @@ Ends with the recorded status, or dies of the recorded signal; 124 if the replay
 )
 @click.option("--ignore-cpu", is_flag=True, help="Replay on a CPU that lacks features of the recorded one.")
 def command(
-    trace: str | None, pid: int | None, verify: bool, silent: bool, timeout: float | None, ignore_cpu: bool
+    trace: str | None,
+    pid: int | None,
+    gdb: bool,
+    debugger: str | None,
+    debugger_args: str,
+    port: int | None,
+    verify: bool,
+    silent: bool,
+    timeout: float | None,
+    ignore_cpu: bool,
 ) -> int:
     """Run the recording TRACE again: same instructions, same memory, same output.
 
     Needs no server, input file or display of the recorded run. Every call is compared with the recording;
     the first difference ends the replay and is shown with the stack.
     """
+    if gdb or debugger is not None or port is not None:
+        from rr_py.debugging import debug_trace
+
+        return debug_trace(
+            trace,
+            pid,
+            debugger=debugger or "gdb",
+            arguments=debugger_args,
+            port=port,
+            silent=silent,
+            ignore_cpu=ignore_cpu,
+        )
     from replayer import ReplayOptions, replay
     from rr_py.traces import chosen
 
-    result = replay(
-        ReplayOptions(
-            trace=chosen(trace),
-            pid=pid,
-            verify=verify,
-            echo=not silent,
-            timeout=timeout,
-            ignore_cpu=ignore_cpu,
-        )
+    options = ReplayOptions(
+        trace=chosen(trace),
+        pid=pid,
+        verify=verify,
+        echo=not silent,
+        timeout=timeout,
+        ignore_cpu=ignore_cpu,
     )
+    if recorded_at_library(options.trace):
+        from replayer.library import replay_library as replay
+    result = replay(options)
     for note in result.notes:
         say(note)
     if result.message:
         say(*result.message.split("\n", 1))
     return end_like(result.status, result.signal)
+
+
+def recorded_at_library(trace: Path | str) -> bool:
+    """Whether a trace holds library calls instead of system calls."""
+    from tracefile import TraceReader
+
+    with TraceReader.open(trace) as reader:
+        return isinstance(reader.meta.get("library"), dict)

@@ -134,7 +134,8 @@ def test_lldb_reads_a_core(recorded: Record, tool: RunTool, tmp_path: Path) -> N
     crash = recorded("crash.c")
     core = tmp_path / "core"
     assert tool("core", crash.trace, "-o", core).returncode == 0
-    words = ["lldb", "--no-lldbinit", "--batch", "-o", "bt", "-o", "thread list", "-c", core, crash.program]
+    words = ["lldb", "--no-lldbinit", "--batch", "-o", "bt", "-o", "thread list", "-c"]
+    words += [str(core), str(crash.program)]
     said = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
     assert f"crash.c:{crash.line('crashes')}" in said
     assert said.count("tid = ") == 4

@@ -1,0 +1,341 @@
+"""gdb on recordings, driven through MI: forwards, backwards, jumps, calls, threads, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.debug.conftest import ROOT, Record, Recorded
+
+pygdbmi = pytest.importorskip("pygdbmi.gdbcontroller")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc"),
+    pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb"),
+]
+WAIT = 60.0
+
+
+class Gdb:
+    """One gdb on one recording."""
+
+    def __init__(self, recording: Recorded, place: str = "", *words: str) -> None:
+        self.recording = recording
+        os.environ["PYTHONPATH"] = str(ROOT)
+        arguments = "-nx --interpreter=mi3 -iex 'set debuginfod enabled off'"
+        command = [sys.executable, "-m", "rr_py", "replay", "--gdb", "--debugger-args", arguments]
+        self.controller = pygdbmi.GdbController([*command, *words, f"{recording.trace}{place}"])
+        self._left: list[dict[str, Any]] = []
+        self.stopped()
+
+    @property
+    def pid(self) -> int:
+        return int(self.controller.gdb_process.pid)
+
+    def _read(self, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+        """Everything that is said up to what is wanted."""
+        deadline = time.monotonic() + WAIT
+        seen: list[dict[str, Any]] = []
+        while time.monotonic() < deadline:
+            while self._left:
+                one = self._left.pop(0)
+                seen.append(one)
+                if wanted(one):
+                    return seen
+            self._left = self.controller.get_gdb_response(timeout_sec=1, raise_error_on_timeout=False)
+        raise AssertionError(f"gdb did not answer: {seen}")
+
+    def stopped(self) -> dict[str, Any]:
+        """What the next stop says."""
+        payload = self._read(lambda one: one["message"] == "stopped")[-1]["payload"]
+        assert isinstance(payload, dict)
+        return payload
+
+    def mi(self, command: str) -> dict[str, Any]:
+        """The result of an MI command; AssertionError with gdb's words when it fails."""
+        self.controller.write(command, read_response=False)
+        result = self._read(lambda one: one["type"] == "result")[-1]
+        assert result["message"] != "error", result["payload"]
+        return result["payload"] or {}
+
+    def run(self, command: str) -> dict[str, Any]:
+        """Run an MI command that ends in a stop, and what that says."""
+        self.mi(command)
+        return self.stopped()
+
+    def say(self, command: str) -> str:
+        """What a command of gdb's console prints."""
+        self.controller.write(f'-interpreter-exec console "{command}"', read_response=False)
+        said = self._read(lambda one: one["type"] == "result")
+        if said[-1]["message"] == "error":
+            return str(said[-1]["payload"]["msg"])
+        return "".join(str(one["payload"]) for one in said if one["type"] in ("console", "target"))
+
+    def value(self, expression: str) -> int:
+        text = self.mi(f'-data-evaluate-expression "{expression}"')["value"]
+        return int(text.split()[0], 0)
+
+    def line(self) -> int:
+        return int(self.mi("-stack-info-frame")["frame"]["line"])
+
+    def event(self) -> int:
+        """The number of the event that has happened last."""
+        match = re.search(r"vent (\d+) of", self.say("when"))
+        assert match is not None
+        return int(match[1])
+
+    def thread(self) -> int:
+        """The recorded id of the selected thread."""
+        match = re.search(r"Thread (\d+)", self.say("when"))
+        assert match is not None
+        return int(match[1])
+
+    def close(self) -> None:
+        self.controller.exit()
+
+
+@pytest.fixture
+def gdb(recorded: Record) -> Iterator[Callable[..., Gdb]]:
+    """Start gdb on a program's recording; all are ended with the test."""
+    started: list[Gdb] = []
+
+    def start(program: str, place: str = "", *words: str) -> Gdb:
+        started.append(Gdb(recorded(program), place, *words))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+def test_breakpoints_steps_and_values(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN the start WHEN stopped in a function and stepped THEN lines and values are those of the run."""
+    debugger = gdb("count.c")
+    debugger.mi("-break-insert inner")
+    stop = debugger.run("-exec-continue")
+    assert (stop["reason"], stop["frame"]["func"]) == ("breakpoint-hit", "inner")
+    assert debugger.value("i") == 0
+    debugger.run("-exec-continue")
+    assert debugger.value("i") == 1
+    debugger.run("-exec-next")
+    debugger.run("-exec-finish")
+    assert debugger.line() == debugger.recording.line("loop")
+    assert debugger.value("total") == 3
+
+
+def test_conditional_breakpoint_both_ways(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a condition WHEN going on and, from the end, back THEN the stop is where it holds."""
+    debugger = gdb("count.c")
+    debugger.mi('-break-insert -c "i == 33" inner')
+    assert debugger.run("-exec-continue")["reason"] == "breakpoint-hit"
+    assert (debugger.value("i"), debugger.value("total")) == (33, sum(range(33)) * 3)
+    event = debugger.event()
+    debugger.run("-exec-continue")
+    assert debugger.run("-exec-continue --reverse")["reason"] == "breakpoint-hit"
+    assert (debugger.value("i"), debugger.event()) == (33, event)
+
+
+def test_watchpoint_both_ways(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a variable written once WHEN watched from the end back and from the start on THEN that line."""
+    debugger = gdb("count.c", ":end")
+    debugger.mi("-break-watch wrong")
+    stop = debugger.run("-exec-continue --reverse")
+    assert stop["reason"] == "watchpoint-trigger"
+    assert (stop["value"]["new"], stop["value"]["old"]) == ("0", "42")
+    assert debugger.line() == debugger.recording.line("wrong")
+    assert debugger.value("i") == 70
+    assert (
+        "reverse-execution history" in str(debugger.run("-exec-continue --reverse")) or debugger.event() < 10
+    )
+    stop = debugger.run("-exec-continue")
+    assert stop["value"]["new"] == "42"
+
+
+def test_reverse_step_next_finish_stepi(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a place in a function WHEN stepped back in every way THEN the lines before, and the callee."""
+    debugger = gdb("count.c")
+    recording = debugger.recording
+    debugger.mi(f"-break-insert count.c:{recording.line('returns')}")
+    debugger.run("-exec-continue")
+    debugger.run("-exec-continue")
+    debugger.run("-exec-next --reverse")
+    assert debugger.line() == recording.line("wrong")
+    debugger.run("-exec-finish --reverse")
+    assert debugger.line() == recording.line("loop")
+    debugger.mi("-break-delete")
+    pc = debugger.value("$pc")
+    debugger.run("-exec-step-instruction")
+    assert debugger.value("$pc") != pc
+    debugger.run("-exec-step-instruction --reverse")
+    assert debugger.value("$pc") == pc
+    debugger.mi(f"-break-insert count.c:{recording.line('prints')}")
+    debugger.run("-exec-continue")
+    debugger.run("-exec-step --reverse")
+    assert debugger.mi("-stack-info-frame")["frame"]["func"] == "inner"
+    assert debugger.value("total") == sum(range(100)) * 3
+
+
+def test_four_threads(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN four threads at a function WHEN going on five times and back four THEN the same threads."""
+    debugger = gdb("racers.c", ":end")
+    debugger.mi("-break-insert add")
+    seen = []
+    for _stop in range(5):
+        debugger.run("-exec-continue --reverse")
+        seen.append(
+            (debugger.thread(), debugger.value("who"), debugger.value("n"), debugger.value("counter"))
+        )
+    for expected in reversed(seen[:-1]):
+        debugger.run("-exec-continue")
+        here = (debugger.thread(), debugger.value("who"), debugger.value("n"), debugger.value("counter"))
+        assert here == expected
+    names = debugger.say("info threads")
+    assert "racers" in names
+
+
+def test_watchpoint_of_four_threads(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN the end WHEN the counter is watched backwards THEN the last addition, its thread and value."""
+    debugger = gdb("racers.c", ":end")
+    debugger.mi("-break-watch counter")
+    stop = debugger.run("-exec-continue --reverse")
+    assert stop["value"] == {"old": "1400", "new": "1399"}
+    assert debugger.line() == debugger.recording.line("adds")
+    last = debugger.thread()
+    stop = debugger.run("-exec-continue --reverse")
+    assert stop["value"] == {"old": "1399", "new": "1398"}
+    stop = debugger.run("-exec-continue")
+    assert stop["value"] == {"old": "1398", "new": "1399"}
+    stop = debugger.run("-exec-continue")
+    assert (stop["value"]["new"], debugger.thread()) == ("1400", last)
+
+
+def test_seek_back_forward_and_checkpoints(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a place WHEN going elsewhere and back, and to a kept place THEN events and values are right."""
+    debugger = gdb("count.c")
+    debugger.mi("-break-insert inner")
+    debugger.run("-exec-continue")
+    debugger.run("-exec-continue")
+    event = debugger.event()
+    assert "Checkpoint 1" in debugger.say("checkpoint")
+    assert "1 event" in debugger.say("info checkpoints")
+    debugger.say("seek end")
+    assert debugger.event() > event
+    debugger.say("seek 50")
+    assert debugger.event() == 50
+    debugger.say("back")
+    assert debugger.event() > event
+    debugger.say("forward")
+    assert debugger.event() == 50
+    debugger.say("restart 1")
+    assert (debugger.event(), debugger.value("i")) == (event, 1)
+    debugger.run("-exec-continue")
+    assert debugger.value("i") == 2
+    debugger.say("delete checkpoint 1")
+    assert "No checkpoints" in debugger.say("info checkpoints")
+    assert "there is no place behind event" in debugger.say("seek 100000")
+
+
+def test_calls_and_changes_are_thrown_away(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a place WHEN functions are called and variables set THEN the run is not changed by it."""
+    debugger = gdb("count.c")
+    debugger.mi('-break-insert -c "i == 10" inner')
+    debugger.run("-exec-continue")
+    before = debugger.value("total")
+    assert debugger.value("inner(7)") == before + 21
+    assert debugger.value("total") == before
+    assert debugger.value('(int)strlen(\\"hello\\")') == 5
+    debugger.mi("-gdb-set var total = 5")
+    assert debugger.value("total") == 5
+    debugger.mi("-break-delete")
+    debugger.mi("-break-insert inner")
+    debugger.run("-exec-continue")
+    assert (debugger.value("i"), debugger.value("total")) == (11, sum(range(11)) * 3)
+
+
+def test_a_crash(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a recorded crash WHEN run to it THEN its signal and line, and the stacks of all threads."""
+    debugger = gdb("crash.c")
+    stop = debugger.run("-exec-continue")
+    assert (stop["reason"], stop["signal-name"]) == ("signal-received", "SIGSEGV")
+    assert debugger.line() == debugger.recording.line("crashes")
+    assert debugger.say("thread apply all bt").count("waits_here") == 3
+    debugger.run("-exec-next-instruction --reverse")
+    assert debugger.mi("-stack-info-frame")["frame"]["func"] in ("crash", "main")
+
+
+def test_python_stack(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a Python program in os.listdir WHEN py-stack is asked THEN functions and lines."""
+    debugger = gdb("listing.py")
+    event = debugger.recording.last_event(217)
+    debugger.say(f"seek {event}")
+    said = debugger.say("py-stack")
+    assert f"inner at {debugger.recording.source}:{debugger.recording.line('lists')}" in said
+
+
+@pytest.mark.parametrize("how", ["quit", "kill", "killed tool"])
+def test_nothing_is_left_behind(gdb: Callable[..., Gdb], how: str) -> None:
+    """GIVEN gdb at work WHEN it is quit or killed, or the tool is THEN no process of the replay is left."""
+    debugger = gdb("racers.c")
+    debugger.mi("-break-insert add")
+    debugger.run("-exec-continue")
+    debugger.say("checkpoint")
+    tool = debugger.pid
+    family = descendants(tool)
+    assert any("rr_core" in command for command in family.values())
+    if how == "quit":
+        debugger.controller.write("-gdb-exit", read_response=False)
+    elif how == "kill":
+        os.kill(next(pid for pid, command in family.items() if command == "gdb"), signal.SIGKILL)
+    else:
+        os.kill(tool, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while alive(family) and time.monotonic() < deadline:
+        debugger.controller.gdb_process.poll()
+        time.sleep(0.02)
+    if how == "killed tool":
+        family = {pid: command for pid, command in family.items() if command != "gdb"}
+    assert not alive(family)
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """The processes below `pid`, with their names."""
+    found: dict[int, str] = {}
+    text = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,comm="], capture_output=True, text=True).stdout
+    rows = [line.split(None, 2) for line in text.splitlines()]
+    level = {pid}
+    while level:
+        level = {int(row[0]) for row in rows if int(row[1]) in level} - set(found)
+        found |= {int(row[0]): row[2] for row in rows if int(row[0]) in level}
+    return found
+
+
+def alive(family: dict[int, str]) -> list[int]:
+    """Those that still run."""
+    found = []
+    for pid, command in family.items():
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            continue
+        name = stat[stat.index("(") + 1 : stat.rindex(")")]
+        if name == command and stat[stat.rindex(")") + 2] != "Z":
+            found.append(pid)
+    return found
+
+
+def test_a_debugger_that_is_not_there(recorded: Record, tool: Callable[..., Any]) -> None:
+    """GIVEN a debugger that does not exist, or an event that does not WHEN asked for THEN a clear answer."""
+    trace = recorded("count.c").trace
+    done = tool("replay", "--gdb", "--debugger", "no-such-gdb", trace)
+    assert done.returncode == 125 and "no-such-gdb was not found" in done.stderr
+    done = tool("replay", "--gdb", f"{trace}:99999")
+    assert done.returncode == 125 and "there is no event 99999" in done.stderr
