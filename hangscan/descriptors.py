@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Protocol
 
 from hangscan.log import numbers
 from interfaces.abi import Region, RegionKind
@@ -71,17 +73,16 @@ class Table:
 
     def resolve(self, dirfd: int, path: str) -> str:
         """An absolute path from a path argument."""
-        if path.startswith("/"):
-            return os.path.normpath(path)
         base = self.cwd
-        if dirfd != AT_FDCWD:
+        if dirfd != AT_FDCWD and not path.startswith("/"):
             base = self.get(dirfd).path
             if not base:
                 return path
-        return os.path.normpath(os.path.join(base, path)) if path else base
+        return joined(base, path)
 
 
 _INHERITED = Descriptor("inherited")
+_NAMES = {number: call.name for number, call in CALLS.items()}
 
 OPENING = numbers("open", "openat", "openat2", "creat", "open_by_handle_at")
 FD_CALLS = OPENING | numbers(
@@ -100,12 +101,22 @@ def signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def text_of(regions: Sequence[Region], arg: int) -> str:
-    """The string that argument `arg` points at; "" where it was not recorded."""
-    for region in regions:
-        if region.arg == arg and region.kind == RegionKind.IN:
-            return region.data.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
-    return ""
+class Regions(Protocol):
+    """The payload of a call, read when asked for."""
+
+    def __call__(self) -> list[Region]:
+        """All regions."""
+
+    def text(self, arg: int) -> str:
+        """The string that an argument points at; "" where it was not recorded."""
+
+
+@lru_cache(maxsize=65536)
+def joined(base: str, path: str) -> str:
+    """An absolute path from a folder and a path."""
+    if path.startswith("/"):
+        return os.path.normpath(path)
+    return os.path.normpath(os.path.join(base, path)) if path else base
 
 
 def bytes_of(regions: Sequence[Region], arg: int, kind: RegionKind = RegionKind.IN) -> bytes:
@@ -156,27 +167,25 @@ class Tables:
         """A process that shares the domain begins with a copy of its creator's table."""
         self._tables[child] = self.of(task).copy()
 
-    def apply(
-        self, task: int, nr: int, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def apply(self, task: int, nr: int, args: Sequence[int], result: int, regions: Regions) -> None:
         """Take in a completed call of `FD_CALLS`."""
         if result < 0:
-            if result == -115 and CALLS[nr].name == "connect":
+            if result == -115 and _NAMES[nr] == "connect":
                 self._connect(self.of(task), args, regions())
             return
-        name = CALLS[nr].name
+        name = _NAMES[nr]
         table = self.of(task)
-        handler = getattr(self, f"_on_{name}", None)
+        handler = getattr(self, f"_on_{name}", None) if nr not in OPENING else None
         if handler is not None:
             handler(table, args, result, regions)
         elif nr in OPENING:
-            _opened(table, name, args, result, regions())
+            _opened(table, name, args, result, regions)
         elif name in _EFD:
             index, kind = _EFD[name]
             flags = int(args[index])
             table.fds[result] = Descriptor(kind, "", bool(flags & O_NONBLOCK), bool(flags & O_CLOEXEC))
         elif name in _PLAIN:
-            path = f"memfd:{text_of(regions(), 0)}" if name == "memfd_create" else ""
+            path = f"memfd:{regions.text(0)}" if name == "memfd_create" else ""
             table.fds[result] = Descriptor(_PLAIN[name], path, cloexec=bool(args[0] & O_CLOEXEC))
 
     # ---- one method a call; found by name ----
@@ -211,9 +220,7 @@ class Tables:
         elif command == _F_SETFD:
             table.fds[fd] = replace(one, cloexec=bool(args[2] & 1))
 
-    def _on_ioctl(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def _on_ioctl(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
         fd, request = signed(args[0]), int(args[1]) & 0xFFFFFFFF
         one = table.get(fd)
         if request == _FIONBIO:
@@ -227,22 +234,16 @@ class Tables:
     def _on_socket(self, table: Table, args: Sequence[int], result: int, regions: object) -> None:
         table.fds[result] = _socket(args)
 
-    def _on_socketpair(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def _on_socketpair(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
         data = bytes_of(regions(), 3, RegionKind.OUT)
         if len(data) >= 8:
             for fd in struct.unpack_from("<2i", data):
                 table.fds[fd] = replace(_socket(args), kind="pipe", peer="(socket pair)")
 
-    def _on_pipe(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def _on_pipe(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
         self._pipe(table, 0, regions())
 
-    def _on_pipe2(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def _on_pipe2(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
         self._pipe(table, int(args[1]), regions())
 
     def _pipe(self, table: Table, flags: int, regions: Sequence[Region]) -> None:
@@ -251,9 +252,7 @@ class Tables:
             for fd in struct.unpack_from("<2i", data):
                 table.fds[fd] = Descriptor("pipe", "", bool(flags & O_NONBLOCK), bool(flags & O_CLOEXEC))
 
-    def _on_connect(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def _on_connect(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
         self._connect(table, args, regions())
 
     def _connect(self, table: Table, args: Sequence[int], regions: Sequence[Region]) -> None:
@@ -265,14 +264,10 @@ class Tables:
         fd = signed(args[0])
         table.fds[fd] = replace(table.get(fd), listening=True)
 
-    def _on_accept(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def _on_accept(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
         self._accepted(table, args, result, 0, regions())
 
-    def _on_accept4(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def _on_accept4(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
         self._accepted(table, args, result, int(args[3]), regions())
 
     def _accepted(
@@ -291,19 +286,15 @@ class Tables:
         else:
             members.add(signed(args[2]))
 
-    def _on_chdir(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
-        table.cwd = table.resolve(AT_FDCWD, text_of(regions(), 0))
+    def _on_chdir(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
+        table.cwd = table.resolve(AT_FDCWD, regions.text(0))
 
     def _on_fchdir(self, table: Table, args: Sequence[int], result: int, regions: object) -> None:
         path = table.get(signed(args[0])).path
         if path:
             table.cwd = path
 
-    def _on_recvmsg(
-        self, table: Table, args: Sequence[int], result: int, regions: Callable[[], list[Region]]
-    ) -> None:
+    def _on_recvmsg(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
         """Descriptors may come with a message; which ones is not worth parsing here."""
 
     def _on_clone(self, table: Table, args: Sequence[int], result: int, regions: object) -> None:
@@ -320,11 +311,11 @@ def _socket(args: Sequence[int]) -> Descriptor:
     )  # fmt: skip
 
 
-def _opened(table: Table, name: str, args: Sequence[int], result: int, regions: Sequence[Region]) -> None:
+def _opened(table: Table, name: str, args: Sequence[int], result: int, regions: Regions) -> None:
     at = 1 if name in ("openat", "openat2") else 0
-    path = table.resolve(signed(args[0]) if at else AT_FDCWD, text_of(regions, at))
+    path = table.resolve(signed(args[0]) if at else AT_FDCWD, regions.text(at))
     if name == "openat2":
-        how = bytes_of(regions, 2)
+        how = bytes_of(regions(), 2)
         flags = struct.unpack_from("<Q", how)[0] if len(how) >= 8 else 0
     else:
         flags = O_WRONLY if name == "creat" else int(args[at + 1])

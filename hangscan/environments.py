@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from hangscan.errors import EnvironmentFileError
-from hangscan.model import KINDS, Operation
+from hangscan.model import KINDS, Operation, Resource
 
 FOLDER = Path(__file__).with_name("environments")
 _WHERE = ("user", "system", "any", "remote")
@@ -85,16 +85,18 @@ class Environment:
             base = observed * figure.factor if figure.factor is not None else 0.0
             if figure.first_only and not operation.first:
                 return Projected(base, base, figure=figure)
-            size = figure.per_mb_ms * operation.size / 1e6
-            return Projected(
-                base + figure.median_ms + size, base + figure.tail_ms + size, figure.once, figure
-            )
+            calls = 1 if figure.once else operation.calls
+            usual = base + figure.median_ms * calls + figure.per_mb_ms * operation.size / 1e6
+            return Projected(usual, usual + figure.tail_ms - figure.median_ms, figure.once, figure)
         if operation.resource.filesystem in ("tmpfs", "ramfs") and operation.resource.kind == "file":
             observed = 0.0
         return Projected(observed, observed)
 
-
-OBSERVED = Environment("observed", "as recorded", ())
+    def slows(self, resource: Resource, name: str, first: bool) -> bool:
+        """Whether a model says anything of such an operation, apart from what it took when recorded."""
+        probe = Operation(0, 0, 0, name, resource, 0, 0, first=first)
+        projected = self.project(probe)
+        return projected.figure is not None and (projected.tail_ms > 0 or bool(projected.figure.factor))
 
 
 @lru_cache(maxsize=4096)

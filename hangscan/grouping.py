@@ -121,7 +121,7 @@ class Grouper:
         longest = max(parts, key=lambda one: one.end - one.begin)
         spent = sum(one.end - one.begin for one in parts)
         begin = min(one.begin for one in parts)
-        detail = {**longest.detail, "calls": len(parts), "parts": [one.event for one in parts]}
+        detail = {**longest.detail, "parts": [one.event for one in parts]}
         name = pattern.operation if kind == pattern.kind else longest.name
         return Operation(
             longest.domain, longest.task, longest.event, name, resource, begin, begin + spent,
@@ -176,7 +176,7 @@ class Grouper:
             projected_ms={name: round(value, 3) for name, value in projected.items()},
             worst_ms=round(max([*observed, *projected.values()]), 3),
             count=len(occurrences),
-            calls=sum(operation.detail.get("calls", 1) for operation in every),
+            calls=sum(_calls(one) for one in every),
             thread=self._loop.name,
             stack=stack,
             blamed=blamed,
@@ -254,6 +254,12 @@ class Grouper:
                 detail["its_stack"] = [str(frame) for frame in stack[:_CHAIN]]
             return detail
         return {}
+
+
+def _calls(operation: Operation) -> int:
+    """How many system calls an operation stands for."""
+    parts = operation.detail.get("parts")
+    return len(parts) if isinstance(parts, list) else operation.calls
 
 
 def representative(operation: Operation) -> tuple[StackFrame, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from interfaces.abi import EVENT_DTYPE, Kind, Region, parse_regions
+from interfaces.abi import EVENT_DTYPE, REGION_HEADER, EventFlag, Kind, Region, RegionKind, parse_regions
 from interfaces.calls import BY_NAME
 from tracefile import Chunk, TraceFormatError, TraceReader
 
@@ -83,9 +83,51 @@ class DomainLog:
             position -= 1
         return None
 
+    def payload(self, event: int) -> bytes:
+        """The raw payload of an event; empty where it is damaged."""
+        chunk = self._chunks[bisect_right(self._firsts, event) - 1]
+        try:
+            return chunk.event_payload(event - chunk.first_event)
+        except TraceFormatError:
+            return b""
+
     def inputs(self, event: int) -> list[Region]:
         """All regions of a call: what it read (which a blocking call logs when it begins) and what it
         wrote."""
         found = self.regions(event)
+        if not self.events[event]["flags"] & EventFlag.BLOCKED:
+            return found
         before = self.release_of(event)
         return found if before is None else self.regions(before) + found
+
+
+class CallRegions:
+    """The regions of a call, read when first asked for. `text` alone is quick."""
+
+    __slots__ = ("_blocked", "_event", "_log", "_value")
+
+    def __init__(self, log: DomainLog, event: int, blocked: bool) -> None:
+        self._log = log
+        self._event = event
+        self._blocked = blocked
+        self._value: list[Region] | None = None
+
+    def __call__(self) -> list[Region]:
+        """All regions."""
+        if self._value is None:
+            self._value = self._log.inputs(self._event)
+        return self._value
+
+    def text(self, arg: int) -> str:
+        """The string that argument `arg` points at; "" where it was not recorded."""
+        if not self._blocked:
+            payload = self._log.payload(self._event)
+            if len(payload) >= REGION_HEADER.size:
+                _address, size, kind, of, _high = REGION_HEADER.unpack_from(payload)
+                if kind == RegionKind.IN and of == arg:
+                    data = payload[REGION_HEADER.size : REGION_HEADER.size + size]
+                    return data.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+        for region in self():
+            if region.arg == arg and region.kind == RegionKind.IN:
+                return region.data.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+        return ""

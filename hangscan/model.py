@@ -53,7 +53,8 @@ class Operation:
     """One call (or stretch of computing) that may block. `event` is where its stack is taken.
 
     `until` is set for computing: the event that ends it. Times are CLOCK_MONOTONIC nanoseconds. `first` says
-    that nothing touched the path earlier in the recording; `size` are bytes moved.
+    that nothing touched the path earlier in the recording; `size` are bytes moved. `calls` like ones may be
+    taken together: then `end` is `begin` plus the time of all.
     """
 
     domain: int
@@ -65,6 +66,7 @@ class Operation:
     end: int
     size: int = 0
     first: bool = False
+    calls: int = 1
     until: int | None = None
     wait: bool = False
     detail: dict[str, Any] = field(default_factory=dict)

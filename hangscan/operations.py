@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hangscan.descriptors import AT_FDCWD, Descriptor, Table, bytes_of, signed, text_of
+from hangscan.descriptors import AT_FDCWD, Descriptor, Regions, Table, bytes_of, signed
 from hangscan.log import numbers
 from hangscan.model import Resource
 from hangscan.places import Places
-from interfaces.abi import Region, RegionKind
+from interfaces.abi import RegionKind
 from interfaces.calls import BY_NAME, CALLS
 
 AT_EMPTY_PATH = 0x1000
@@ -87,7 +87,7 @@ class Judged:
     path_key: str = ""
 
 
-Regions = Callable[[], list[Region]]
+_NAMES = {number: call.name for number, call in CALLS.items()}
 
 
 class Judge:
@@ -95,12 +95,14 @@ class Judge:
 
     def __init__(self, places: Places) -> None:
         self._places = places
+        self._of_path: dict[str, Resource] = {}
+        self._judged: dict[tuple[str, str], Judged | None] = {}
 
     def judge(
         self, table: Table, nr: int, args: Sequence[int], result: int, regions: Regions
     ) -> Judged | None:
         """The operation of a call, None for one that cannot block a thread noticeably."""
-        name = CALLS[nr].name
+        name = _NAMES[nr]
         if name in PATH_CALLS:
             return self._path(table, name, args, regions)
         if name in FD_OPERATIONS:
@@ -129,8 +131,12 @@ class Judge:
 
     def of_path(self, path: str) -> Resource:
         """The resource that a path names."""
-        place = self._places.of(path)
-        return Resource("file", path, place.scope, place.filesystem, place.mount)
+        found = self._of_path.get(path)
+        if found is None:
+            place = self._places.of(path)
+            found = Resource("file", path, place.scope, place.filesystem, place.mount)
+            self._of_path[path] = found
+        return found
 
     def of_descriptor(self, one: Descriptor) -> Resource:
         """The resource behind a descriptor."""
@@ -144,8 +150,7 @@ class Judge:
 
     def _path(self, table: Table, name: str, args: Sequence[int], regions: Regions) -> Judged | None:
         operation, at, dirfd = PATH_CALLS[name]
-        known = regions()
-        text = text_of(known, at)
+        text = regions.text(at)
         folder = signed(args[dirfd]) if dirfd is not None else AT_FDCWD
         if not text:
             if dirfd is None or folder == AT_FDCWD or operation != "stat":
@@ -156,10 +161,12 @@ class Judge:
             resource = self.of_path(one.path)
             return None if resource.scope == "memory" else Judged("fstat", resource)
         path = table.resolve(folder, text)
-        resource = self.of_path(path)
-        if resource.scope == "memory" or not path.startswith("/"):
-            return None
-        return Judged(operation, resource, path_key=path)
+        key = (operation, path)
+        if key not in self._judged:
+            resource = self.of_path(path)
+            moot = resource.scope == "memory" or not path.startswith("/")
+            self._judged[key] = None if moot else Judged(operation, resource, path_key=path)
+        return self._judged[key]
 
     def _descriptor(self, table: Table, name: str, args: Sequence[int], result: int) -> Judged | None:
         operation = FD_OPERATIONS[name]

@@ -90,7 +90,7 @@ class _Scan:
         if not reader.complete and reader.stopped:
             self._notes.append(reader.stopped.rstrip("."))
         domains = self._look()
-        walker = Walker(reader, Judge(self._places()))
+        walker = Walker(reader, Judge(self._places()), self._environments)
         for number, domain in domains.items():
             domain.walked = walker.walk(domain.log, domain.tasks, _LEAST_COMPUTE_NS)
             if domain.tasks:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hangscan.descriptors import FD_CALLS, Table, Tables
-from hangscan.log import DomainLog, numbers
+from hangscan.environments import Environment
+from hangscan.log import CallRegions, DomainLog, IntArray, numbers
 from hangscan.model import Operation, Resource
-from hangscan.operations import CANDIDATES, WAITS, Judge
+from hangscan.operations import CANDIDATES, WAITS, Judge, Judged
 from interfaces.abi import RESTART, EventFlag, Kind, Region, RegionKind
 from interfaces.calls import CALLS
 from tracefile import TraceReader
 
 _CONTEXT_NS = 1_000_000
 _HEAVY = numbers("fsync", "fdatasync", "syncfs", "sync", "msync", "connect", "sync_file_range")
+_LEAST_NS = 100_000
+_ALIKE = 4
+_BLOCK = 65536
+_FORGET = 100_000
 _BATON = (Kind.RELEASE, Kind.YIELD, Kind.PREEMPT)
 _CREATORS = (56, 57, 58, 435)
 
@@ -36,9 +43,13 @@ class Walked:
 class Walker:
     """Walks the domains in the order of their numbers and hands tables from parents to children."""
 
-    def __init__(self, reader: TraceReader, judge: Judge) -> None:
+    def __init__(self, reader: TraceReader, judge: Judge, environments: Sequence[Environment]) -> None:
         self._reader = reader
         self._judge = judge
+        self._environments = environments
+        self._slowed: dict[tuple[str, str, str, bool, bool], bool] = {}
+        self._alike: dict[object, list[Operation]] = {}
+        self._epochs: dict[int, int] = {}
         self._made: dict[int, Table] = {}
         self._touched: set[str] = set()
 
@@ -51,81 +62,108 @@ class Walker:
             table.cwd = info.cwd
         walked = Walked(log, pids=_processes(log, info.pid))
         tables = Tables(table, info.pid, walked.pids)
-        wanted = set(tasks)
-        for task in wanted:
+        for task in tasks:
             walked.operations[task] = []
-        self._calls(log, tables, wanted, walked)
-        for task in wanted:
-            mine = walked.operations[task]
+        self._alike.clear()
+        self._calls(log, tables, walked)
+        for task, mine in walked.operations.items():
             mine.extend(computing(log, task, compute_ns))
             mine.sort(key=lambda one: (one.begin, one.event))
         return walked
 
-    def _calls(self, log: DomainLog, tables: Tables, wanted: set[int], walked: Walked) -> None:
+    def _calls(self, log: DomainLog, tables: Tables, walked: Walked) -> None:
         events = log.events
-        is_call = (events["kind"] == Kind.SYSCALL) & (events["result"] != RESTART)
-        mine = np.isin(events["task"], list(wanted))
-        slow = events["time_out"].astype(np.int64) - events["time_in"].astype(np.int64) >= _CONTEXT_NS
-        slow |= np.isin(events["nr"], list(_HEAVY))
-        chosen = is_call & (
-            np.isin(events["nr"], list(FD_CALLS)) | (np.isin(events["nr"], list(CANDIDATES)) & (mine | slow))
-        )
-        chosen |= (events["kind"] == Kind.TASK_START) | (events["kind"] == Kind.EXECED)
-        for number in np.flatnonzero(chosen).tolist():
-            row = events[number]
-            task, kind, nr = int(row["task"]), int(row["kind"]), int(row["nr"])
-            args: list[int] = row["args"].tolist()
-            if kind == Kind.TASK_START:
-                if args[2]:
-                    tables.fork(args[0], args[1])
-                continue
-            if kind == Kind.EXECED:
-                self._made[args[0]] = tables.of(task).copy(after_exec=True)
-                continue
-            result = int(row["result"])
-            regions = _Regions(log, number)
-            if nr in CANDIDATES and (task in wanted or slow[number]):
-                judged = self._judge.judge(tables.of(task), nr, args, result, regions)
-                if judged is not None:
-                    operation = Operation(
-                        log.domain, task, number, judged.name, judged.resource, int(row["time_in"]),
-                        max(int(row["time_out"]), int(row["time_in"])), judged.size, wait=nr in WAITS,
-                        detail={"call": CALLS[nr].name, "ip": int(row["ip"])},
-                    )  # fmt: skip
-                    if not row["flags"] & EventFlag.PRECISE:
-                        operation.detail["coarse"] = True
-                    if judged.path_key:
-                        key = f"{judged.name in ('read', 'page faults'):d}{judged.path_key}"
-                        operation.first = key not in self._touched
-                        self._touched.add(key)
-                    if task in wanted:
-                        walked.operations[task].append(operation)
+        chosen, slow = _interesting(events, list(walked.operations))
+        for start in range(0, len(chosen), _BLOCK):
+            numbers_here = chosen[start : start + _BLOCK]
+            rows = events[numbers_here]
+            columns = zip(
+                numbers_here.tolist(), rows["task"].tolist(), rows["kind"].tolist(), rows["nr"].tolist(),
+                rows["args"].tolist(), rows["result"].tolist(), rows["time_in"].tolist(),
+                rows["time_out"].tolist(), rows["flags"].tolist(), rows["ip"].tolist(),
+                slow[numbers_here].tolist(), strict=True,
+            )  # fmt: skip
+            for number, task, kind, nr, args, result, begin, end, flags, ip, is_slow in columns:
+                if kind == Kind.TASK_START:
+                    if args[2]:
+                        tables.fork(args[0], args[1])
+                    continue
+                if kind == Kind.EXECED:
+                    self._made[args[0]] = tables.of(task).copy(after_exec=True)
+                    continue
+                regions = CallRegions(log, number, bool(flags & EventFlag.BLOCKED))
+                mine = walked.operations.get(task)
+                if nr in CANDIDATES and (mine is not None or is_slow):
+                    judged = self._judge.judge(tables.of(task), nr, args, result, regions)
+                    if judged is not None:
+                        into = walked.context if mine is None else mine
+                        self._add(into, log.domain, task, number, nr, ip, begin, max(begin, end), judged)
+                if nr in FD_CALLS:
+                    if nr in _CREATORS and result > 0:
+                        self._created(tables.of(task), regions())
                     else:
-                        walked.context.append(operation)
-            if nr in FD_CALLS:
-                if nr in _CREATORS and result > 0:
-                    for region in regions():
-                        if region.kind == RegionKind.DOMAIN and len(region.data) >= 8:
-                            child = int.from_bytes(region.data[:8], "little")
-                            self._made[child] = tables.of(task).copy()
-                else:
-                    tables.apply(task, nr, args, result, regions)
+                        tables.apply(task, nr, args, result, regions)
+
+    def _created(self, table: Table, regions: list[Region]) -> None:
+        """A process was made; a domain of its own inherits the descriptors."""
+        for region in regions:
+            if region.kind == RegionKind.DOMAIN and len(region.data) >= 8:
+                self._made[int.from_bytes(region.data[:8], "little")] = table.copy()
+
+    def _add(
+        self, into: list[Operation], domain: int, task: int, number: int, nr: int, ip: int, begin: int,
+        end: int, judged: Judged,
+    ) -> None:  # fmt: skip
+        """Keep an operation that took time or would elsewhere; many like ones in a row become one."""
+        resource, name = judged.resource, judged.name
+        first = False
+        if judged.path_key:
+            key = f"{name in ('read', 'page faults'):d}{judged.path_key}"
+            first = key not in self._touched
+            self._touched.add(key)
+        is_wait = nr in WAITS
+        if not is_wait and end - begin < _LEAST_NS and not self._slows(resource, name, first):
+            return
+        if not is_wait and not first:
+            alike = (task, self._epochs.get(task, 0), nr, ip, resource)
+            known = self._alike.setdefault(alike, [])
+            if len(known) >= _ALIKE:
+                last = known[-1]
+                last.calls += 1
+                last.end += end - begin
+                last.size += judged.size
+                return
+        operation = Operation(
+            domain, task, number, name, resource, begin, end, judged.size, first, wait=is_wait,
+            detail={"call": CALLS[nr].name, "ip": ip},
+        )  # fmt: skip
+        if is_wait:
+            self._epochs[task] = self._epochs.get(task, 0) + 1
+            if len(self._alike) > _FORGET:
+                self._alike.clear()
+        elif not first:
+            known.append(operation)
+        into.append(operation)
+
+    def _slows(self, resource: Resource, name: str, first: bool) -> bool:
+        key = (resource.kind, name, resource.scope, resource.remote_peer, first)
+        known = self._slowed.get(key)
+        if known is None:
+            known = any(one.slows(resource, name, first) for one in self._environments)
+            self._slowed[key] = known
+        return known
 
 
-class _Regions:
-    """The regions of a call, read once when first asked for."""
-
-    __slots__ = ("_event", "_log", "_value")
-
-    def __init__(self, log: DomainLog, event: int) -> None:
-        self._log = log
-        self._event = event
-        self._value: list[Region] | None = None
-
-    def __call__(self) -> list[Region]:
-        if self._value is None:
-            self._value = self._log.inputs(self._event)
-        return self._value
+def _interesting(events: npt.NDArray[Any], tasks: list[int]) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Events to look at, in order, and for all events whether they took long, or would elsewhere."""
+    is_call = (events["kind"] == Kind.SYSCALL) & (events["result"] != RESTART)
+    mine = np.isin(events["task"], tasks)
+    slow = events["time_out"].astype(np.int64) - events["time_in"].astype(np.int64) >= _CONTEXT_NS
+    slow |= np.isin(events["nr"], list(_HEAVY))
+    candidates = np.isin(events["nr"], list(CANDIDATES)) & (mine | slow)
+    chosen = is_call & (np.isin(events["nr"], list(FD_CALLS)) | candidates)
+    chosen |= (events["kind"] == Kind.TASK_START) | (events["kind"] == Kind.EXECED)
+    return np.flatnonzero(chosen), slow
 
 
 def _processes(log: DomainLog, pid: int) -> dict[int, int]:

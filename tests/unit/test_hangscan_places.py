@@ -56,6 +56,19 @@ def text(arg: int, value: bytes) -> list[Region]:
     return [Region(1, RegionKind.IN, arg, value + b"\0")]
 
 
+class Payload:
+    """The regions of a call, as given."""
+
+    def __init__(self, regions: list[Region]) -> None:
+        self.regions = regions
+
+    def __call__(self) -> list[Region]:
+        return self.regions
+
+    def text(self, arg: int) -> str:
+        return next((one.data.rstrip(b"\0").decode() for one in self.regions if one.arg == arg), "")
+
+
 class Process:
     """A process whose calls are fed to tables and judged."""
 
@@ -69,8 +82,8 @@ class Process:
         six = (*args, *(0,) * (6 - len(args)))
         known = regions or []
         number = BY_NAME[name].number
-        judged = self.judge.judge(self.tables.of(task), number, six, result, lambda: known)
-        self.tables.apply(task, number, six, result, lambda: known)
+        judged = self.judge.judge(self.tables.of(task), number, six, result, Payload(known))
+        self.tables.apply(task, number, six, result, Payload(known))
         return judged
 
 

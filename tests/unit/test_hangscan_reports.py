@@ -46,9 +46,9 @@ def candidate(kind: str = "file", worst: float = 1600.0, stack: tuple[StackFrame
 
 
 def report(*candidates: Candidate) -> Report:
-    loop = Loop(
-        1, 7, 7, "app", "GLib", 2, [Action(1, 7, 0, 0, 150_000_000, 1, 9)], name="app (main thread of 7)"
-    )
+    action = Action(1, 7, 0, 0, 150_000_000, 1, 9)
+    action = Action(1, 7, 0, 0, 150_000_000, 1, 9)
+    loop = Loop(1, 7, 7, "app", "GLib", 2, [action], name="app (main thread of 7)")
     return Report(
         "trace.bin", ["./app", "<x>"], {"hdd": "a spinning disk"}, 100.0, [loop], list(candidates), below=4,
         suppressed=1, notes=["process 7 (app): no stacks after event 9: it diverged"], begin=0, end=200_000_000,
