@@ -71,6 +71,7 @@ struct process {
   u32 nthreads;
   u32 exiting;
   u32 execing;      /* tid of the thread inside execve, or 0 */
+  u32 guest;        /* in the domain of a process that made it: its end is not the domain's */
   u32 tsc_trapped;  /* what the program thinks of PR_SET_TSC: PR_TSC_SIGSEGV if set by it */
   struct sigaction_k actions[65]; /* the program's own dispositions */
   u8 fd_class[FD_CACHE];          /* enum fd_class */
@@ -177,6 +178,7 @@ void thread_become(struct thread *th); /* GS base and alternate stack of the cal
 void thread_dispatch_on(void);         /* SUD for the calling thread */
 struct process *process_allocate(void);
 void thread_stop_recording(void);
+const struct thread *thread_by_tid(const struct thread *th, u32 tid); /* of the same process; NULL: none */
 void threads_release_robust(struct thread *th); /* recording: of all threads of the process, into the open event */
 
 void threads_affinity(const u64 *mask, u64 bytes);

@@ -49,6 +49,7 @@ static struct thread *prepare_child(struct thread *th, const struct clone_reques
     child->process->nthreads = 1;
     child->process->exiting = 0;
     child->process->execing = 0;
+    child->process->guest = 1;
   }
   if (want->flags & CLONE_CHILD_CLEARTID) child->clear_tid = want->ctid;
   if (want->flags & CLONE_CHILD_SETTID) child->set_tid = want->ctid;
@@ -164,6 +165,7 @@ static s64 record_fork(struct thread *th, u64 nr, u64 *args, u64 ip, const struc
   s64 result = rr_clone(KERNEL_FLAGS(want->flags) & ~CLONE_VFORK, 0, want->ptid, 0, want->tls, NULL);
   if (result == 0) {
     begin_process(th, want);
+    th->process->guest = (u32)same;
     th->tid = th->real_tid;
     th->pid = (u32)SYS0(RR_NR_getpid);
     space.domain = domain;
@@ -322,6 +324,13 @@ s64 replay_clone(struct thread *th, u64 nr, u64 *args, u64 ip) {
 
 /* ---- execve ---- */
 
+/* What is queued goes back to the kernel, where it waits as long as signals are blocked. */
+static void return_pending(struct thread *th) {
+  for (u64 i = 0; i < th->pending; i++)
+    SYS4(RR_NR_rt_tgsigqueueinfo, th->pid, th->real_tid, th->queue[i].signo, &th->queue[i]);
+  th->pending = 0;
+}
+
 s64 record_execve(struct thread *th, u64 nr, u64 *args, u64 ip) {
   struct effects fx;
   effects_of(&fx, nr, args);
@@ -331,18 +340,23 @@ s64 record_execve(struct thread *th, u64 nr, u64 *args, u64 ip) {
   log_commit(th, 0);
   log_flush_room(3);
   th->process->execing = th->tid;
-  struct rr_msg msg = {.type = RR_M_EXEC, .a = domain, .b = th->process->nthreads};
-  int traced = logging() && ask(&msg, NULL, 0, NULL, 0) == 0;
+  /* No signal may be taken from here on: the new image could not be told of it. The recorder gives the image the mask. */
   u64 mask = th->mask & real_mask(~0ul);
-  set_real_mask(mask);
-  if (!traced) untrap_instructions(); /* the new image will have no core to answer */
+  block_signals();
+  return_pending(th);
+  struct rr_msg msg = {.type = RR_M_EXEC, .a = domain, .b = th->process->nthreads, .c = mask, .d = 1};
+  s64 answer = logging() ? ask(&msg, NULL, 0, NULL, 0) : -1;
+  int traced = answer == 0;
+  if (answer == -ESRCH) stop_recording(RR_STOP_RECORDER);
+  if (!traced) set_real_mask(mask);
+  untrap_instructions(); /* whether the new image will have a core to answer is not known yet */
   s64 result = sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+  trap_instructions();
   if (traced) {
     msg = (struct rr_msg){.type = RR_M_EXEC_FAILED, .result = (s32)result};
     ask(&msg, NULL, 0, NULL, 0);
-  } else {
-    trap_instructions();
   }
+  set_real_mask(real_mask(th->mask));
   th->process->execing = 0;
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
   th->event.flags |= RR_EF_BLOCKED;
@@ -400,8 +414,10 @@ NORETURN void record_exit(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u32 ending = nr == RR_NR_exit_group ? th->process->nthreads : 1;
   if (whole) {
     th->process->exiting = th->tid;
-    RING->exit_code = (u32)args[0];
-    RING->exited = 1;
+    if (!th->process->guest) {
+      RING->exit_code = (u32)args[0];
+      RING->exited = 1;
+    }
   }
   if (!whole) th->process->nthreads--;
   __atomic_fetch_sub((u32 *)&RING->ntasks, ending, __ATOMIC_ACQ_REL);
