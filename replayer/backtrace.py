@@ -36,8 +36,9 @@ class StackFrame:
     """One frame. `kind` is "native", "inlined", "python" or "tail" (a function that left its frame to the one
     it called last); `file` and `line` are "" and 0 where unknown.
 
-    `module` is the path of the ELF file, for Python frames that of the interpreter. `sp` tells activations
-    of one function apart; `pc` is 0 for Python frames.
+    `module` is the path of the ELF file, for Python frames that of the interpreter. `sp` is where
+    the caller's stack pointer is when the frame has returned, which tells activations of one function apart;
+    `pc` is 0 for Python frames.
     """
 
     function: str
@@ -107,25 +108,26 @@ class StackReader:
         inner = 0
         rest = list(python)
         evaluating = False
-        for frame in native:
+        for index, frame in enumerate(native):
+            end = native[min(index + 1, len(native) - 1)].sp
             name = frame.symbol.name if frame.symbol is not None else ""
             if rest and name.startswith(_EVALUATION):
                 evaluating = True
                 while rest:
                     one = rest.pop(0)
-                    merged.append(StackFrame(one.function, one.file, one.line, path, "python", frame.sp))
+                    merged.append(StackFrame(one.function, one.file, one.line, path, "python", end))
                     if one.entry:
                         break
             elif not (python and frame.module == path and (evaluating or name.startswith(_PLUMBING))):
-                called = self._called(frame, inner, unwinder)
+                called = self._called(frame, inner, end, unwinder)
                 if called is not None:
                     merged.append(called)
-                merged.extend(self._native(frame, unwinder))
+                merged.extend(self._native(frame, end, unwinder))
             inner = frame.pc - frame.symbol.offset if frame.symbol is not None else 0
         merged.extend(StackFrame(one.function, one.file, one.line, path, "python") for one in rest)
         return merged
 
-    def _called(self, frame: Frame, inner: int, unwinder: Unwinder) -> StackFrame | None:
+    def _called(self, frame: Frame, inner: int, end: int, unwinder: Unwinder) -> StackFrame | None:
         """The function that a frame called, where that has left its frame to another by a tail call.
 
         Only looked for in modules whose lines are read; `inner` is where the function of the next inner frame
@@ -139,7 +141,7 @@ class StackReader:
         target = self._targets[key]
         if target is None or inner == target.pc:
             return None
-        return StackFrame(target.function, "", 0, target.module, "tail", frame.sp, target.pc)
+        return StackFrame(target.function, "", 0, target.module, "tail", end, target.pc)
 
     def _target(self, frame: Frame, unwinder: Unwinder) -> StackFrame | None:
         """Where the call before a return address goes: through the PLT or the GOT into another module."""
@@ -165,14 +167,13 @@ class StackReader:
             return None
         return StackFrame(short(demangle(symbol.name)), "", 0, module.path, "tail", 0, to)
 
-    def _native(self, frame: Frame, unwinder: Unwinder) -> list[StackFrame]:
+    def _native(self, frame: Frame, end: int, unwinder: Unwinder) -> list[StackFrame]:
         key = (frame.module, frame.offset if frame.module else frame.pc)
         known = self._places.get(key)
         if known is None:
             known = self._places[key] = tuple(self._resolve(frame, unwinder))
         return [
-            StackFrame(one.function, one.file, one.line, one.module, one.kind, frame.sp, frame.pc)
-            for one in known
+            StackFrame(one.function, one.file, one.line, one.module, one.kind, end, frame.pc) for one in known
         ]
 
     def _resolve(self, frame: Frame, unwinder: Unwinder) -> list[StackFrame]:

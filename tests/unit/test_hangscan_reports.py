@@ -47,12 +47,19 @@ def candidate(kind: str = "file", worst: float = 1600.0, stack: tuple[StackFrame
 
 def report(*candidates: Candidate) -> Report:
     action = Action(1, 7, 0, 0, 150_000_000, 1, 9)
-    action = Action(1, 7, 0, 0, 150_000_000, 1, 9)
     loop = Loop(1, 7, 7, "app", "GLib", 2, [action], name="app (main thread of 7)")
     return Report(
-        "trace.bin", ["./app", "<x>"], {"hdd": "a spinning disk"}, 100.0, [loop], list(candidates), below=4,
-        suppressed=1, notes=["process 7 (app): no stacks after event 9: it diverged"], begin=0, end=200_000_000,
-    )  # fmt: skip
+        trace="trace.bin",
+        command=["./app", "<x>"],
+        environments={"hdd": "a spinning disk"},
+        threshold_ms=100.0,
+        loops=[loop],
+        candidates=list(candidates),
+        below=4,
+        suppressed=1,
+        notes=["process 7 (app): no stacks after event 9: it diverged"],
+        end=200_000_000,
+    )
 
 
 def test_table_says_where_what_on_what_how_long_and_the_fix() -> None:
