@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 import random
+import re
 import shutil
 import signal
 import struct
@@ -375,13 +375,19 @@ def test_a_mapped_system_file_that_has_changed(rr: Recorder, programs: Programs)
         shutil.rmtree(place)
 
 
+@ROOT_ONLY
 def test_a_trace_from_another_cpu_is_named(rr: Recorder) -> None:
-    """A divergence, or an instruction this machine lacks, comes with the hint that the CPU is another one."""
-    if platform.machine() != "x86_64":
-        pytest.skip("x86-64 only")
-    rr.record("true")
-    info = TraceReader.open(rr.trace).meta
-    assert any("cpu" in key.lower() for key in info), info
+    """Recorded on a CPU that names a feature this one lacks (its /proc/cpuinfo is covered by another)."""
+    cpuinfo = rr.top / "cpuinfo"
+    text = Path("/proc/cpuinfo").read_text()
+    cpuinfo.write_text(re.sub(r"(flags\s*: .*)", r"\1 avx9000", text))
+    rr.prefix = ["unshare", "-m", "sh", "-c", f'mount --bind {cpuinfo} /proc/cpuinfo && exec "$@"', "-"]
+    recorded = rr.record("echo", "recorded elsewhere")
+    rr.prefix = []
+    outcome = rr.replay()
+    assert outcome.status == 125
+    one_message(outcome, "avx9000", "--ignore-cpu")
+    assert rr.replay("--ignore-cpu").out == recorded.out == b"recorded elsewhere\n"
 
 
 # ---- bounded memory -------------------------------------------------------------------------------
