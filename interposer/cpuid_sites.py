@@ -2,8 +2,9 @@
 
 Where the processor cannot make CPUID trap, each of them becomes an invalid instruction (ce a2) in the
 program's memory and the core answers in its place. A wrong site would break the program, so two bytes that
-look like CPUID count only when disassembling from the start of their function arrives exactly there; where
-no function start is known, when almost every start a little before them does.
+look like CPUID count only in executable sections and when disassembling from the start of their function
+arrives exactly there. In a file that describes its functions, what lies in none of them is taken for data;
+in any other almost every start a little before the bytes must arrive.
 
 What was found is kept between runs (`filecache`).
 """
@@ -15,19 +16,21 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 
-from interposer.elf import PF_X, PT_GNU_EH_FRAME, Elf, ElfError, parse
+from interposer.elf import PT_GNU_EH_FRAME, Elf, ElfError, parse
 from interposer.filecache import FileCache
 
 CPUID = b"\x0f\xa2"
 INVALID = b"\xce\xa2"
 
-_CACHE = "cpuid-1"
+_CACHE = "cpuid-2"
 _CACHE_LEAST = 1 << 16
-_FUNCTION_MAX = 1 << 16
+_FUNCTION_MAX = 1 << 20
 _BEFORE_MIN, _BEFORE_MAX = 16, 64
 _SYNC_RATIO = 0.8
 _EH_FRAME_HDR = struct.Struct("<BBBBiI")
 _EH_SORTED_TABLE = (1, 0x1B, 0x03, 0x3B)
+_FRAME_RANGE = 12
+"""Where a frame description with 4-byte pointers has the size of its function."""
 
 _Disassemble = Callable[[bytes, int], Iterator[tuple[int, int, str, str]]]
 _known: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
@@ -78,11 +81,7 @@ def find(data: bytes) -> list[int]:
         elf = parse(data)
     except ElfError:
         elf = None
-    ranges = (
-        [(s.offset, min(s.offset + s.filesz, len(data))) for s in elf.loads() if s.flags & PF_X]
-        if elf
-        else [(0, len(data))]
-    )
+    ranges = elf.code() if elf else [(0, len(data))]
     found = []
     for start, end in ranges:
         at = data.find(CPUID, start, end)
@@ -103,7 +102,9 @@ def _read(fd: int, size: int) -> bytes:
 
 def _is_instruction(data: bytes, elf: Elf | None, segment_start: int, at: int) -> bool:
     disassemble = _disassembler()
-    start = _function_start(elf, at) if elf else None
+    start, described = _function_start(elf, at) if elf else (None, False)
+    if start is None and described:
+        return False
     if start is not None and 0 <= at - start <= _FUNCTION_MAX:
         arrived = _arrives(disassemble, data, start, at)
         if arrived is not None:
@@ -129,41 +130,53 @@ def _arrives(disassemble: _Disassemble, data: bytes, start: int, at: int) -> boo
     return False if here > at else None
 
 
-def _function_start(elf: Elf, at: int) -> int | None:
-    """The file offset where the function around file offset `at` begins, from the sorted table of frames."""
+def _function_start(elf: Elf, at: int) -> tuple[int | None, bool]:
+    """The file offset where the function around file offset `at` begins, if one is known.
+
+    Second: whether the file describes its functions, so that a place in none of them is no code.
+    """
     segment = next((s for s in elf.loads() if s.offset <= at < s.offset + s.filesz), None)
     if segment is None:
-        return None
+        return None, False
     address = at - segment.offset + segment.vaddr
+    described = False
     for header in elf.segments:
         if header.type == PT_GNU_EH_FRAME:
-            start = _search_frames(elf, header.offset, header.vaddr, address)
+            start, described = _search_frames(elf, header.offset, header.vaddr, address)
             if start is not None:
-                return elf.file_offset(start)
+                return elf.file_offset(start), True
     try:
         starts = (
             s.value for s in elf.symbols() if s.is_function and s.value <= address < s.value + max(s.size, 1)
         )
         start = max(starts, default=None)
     except ElfError:
-        return None
-    return elf.file_offset(start) if start is not None else None
+        return None, described
+    return (elf.file_offset(start) if start is not None else None), described
 
 
-def _search_frames(elf: Elf, offset: int, vaddr: int, address: int) -> int | None:
+def _search_frames(elf: Elf, offset: int, vaddr: int, address: int) -> tuple[int | None, bool]:
+    """The address of the function around `address`, and whether there is a sorted table of frames at all."""
     try:
         *encodings, _, count = _EH_FRAME_HDR.unpack_from(elf.data, offset)
     except struct.error:
-        return None
+        return None, False
     table = offset + _EH_FRAME_HDR.size
     if tuple(encodings) != _EH_SORTED_TABLE or count == 0 or table + 8 * count > len(elf.data):
-        return None
+        return None, False
 
     def location(index: int) -> int:
         return vaddr + int(struct.unpack_from("<i", elf.data, table + 8 * index)[0])
 
     index = bisect.bisect_right(range(count), address, key=location) - 1
-    return location(index) if index >= 0 else None
+    if index < 0:
+        return None, True
+    start = location(index)
+    frame = elf.file_offset(vaddr + int(struct.unpack_from("<i", elf.data, table + 8 * index + 4)[0]))
+    if frame is None or frame + _FRAME_RANGE + 4 > len(elf.data):
+        return None, True
+    (length,) = struct.unpack_from("<I", elf.data, frame + _FRAME_RANGE)
+    return (start if address < start + length else None), True
 
 
 def _disassembler() -> _Disassemble:

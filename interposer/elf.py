@@ -21,7 +21,8 @@ PT_LOAD = 1
 PT_INTERP = 3
 PT_GNU_EH_FRAME = 0x6474E550
 PF_X, PF_W, PF_R = 1, 2, 4
-_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
+_SHT_SYMTAB, _SHT_DYNSYM, _SHT_NOBITS = 2, 11, 8
+_SHF_EXECINSTR = 4
 _STT_FUNC = 2
 _MAGIC = b"\x7fELF"
 ELFCLASS32, ELFCLASS64 = 1, 2
@@ -78,12 +79,28 @@ class Elf(NamedTuple):
                 return vaddr - segment.vaddr + segment.offset
         return None
 
-    def symbols(self) -> Iterator[Symbol]:
-        """The full symbol table, or the dynamic one where that is all there is."""
-        sections = [
+    def code(self) -> list[tuple[int, int]]:
+        """The file offsets [start, end) that hold code: executable sections, or segments where it has none.
+
+        An executable segment alone says little: linkers put symbol tables and constants into it, too.
+        """
+        size = len(self.data)
+        found = [
+            (offset, min(offset + length, size))
+            for _, type_, flags, _, offset, length, *_ in self._sections()
+            if flags & _SHF_EXECINSTR and type_ != _SHT_NOBITS
+        ]
+        return found or [(s.offset, min(s.offset + s.filesz, size)) for s in self.loads() if s.flags & PF_X]
+
+    def _sections(self) -> list[tuple[int, ...]]:
+        return [
             _unpack(_SECTION, self.data, self.section_offset + i * _SECTION.size)
             for i in range(self.section_count)
         ]
+
+    def symbols(self) -> Iterator[Symbol]:
+        """The full symbol table, or the dynamic one where that is all there is."""
+        sections = self._sections()
         for wanted in (_SHT_SYMTAB, _SHT_DYNSYM):
             tables = [s for s in sections if s[1] == wanted]
             for _, _, _, _, offset, size, link, *_ in tables:

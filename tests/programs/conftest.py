@@ -117,7 +117,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     folder.chmod(0o755)
 
     def build(source: Path) -> None:
-        flags = ["-static"] if source.stem in STATIC else []
+        flags = FLAGS.get(source.stem, [])
         subprocess.run(
             ["gcc", "-O1", "-g", "-w", "-pthread", *flags, "-o", folder / source.stem, source], check=True
         )
@@ -127,4 +127,4 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return lambda name: folder / name
 
 
-STATIC = {"change_root"}
+FLAGS = {"change_root": ["-static"], "lookalikes": ["-Wl,-z,noseparate-code"]}

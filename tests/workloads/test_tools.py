@@ -1,4 +1,4 @@
-"""Real programs that are not on the acceptance list: natively, recorded with checksums, replayed without their inputs."""
+"""Real programs: natively, recorded with checksums, replayed without their inputs; none on the acceptance list."""
 
 from __future__ import annotations
 
