@@ -11,7 +11,7 @@ process; some are made on the way forward, so that no place is far from one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -19,12 +19,15 @@ from typing import Self
 
 from replayer import machine, scope
 from replayer.approach import Approach
+from replayer.backtrace import StackFrame, StackReader
 from replayer.debuggee import ALL_HITS, NOTHING, Debuggee, Stop, Triggers, Why
 from replayer.errors import CopyError, EndedError, NothingToReplayError, ReplayError
+from replayer.memory import MemoryFault
 from replayer.position import Position, Segment
 from replayer.pystack import symbols_of
+from replayer.registers import Registers
 from replayer.search import Search
-from tracefile import TraceReader
+from tracefile import EventView, TraceReader
 
 _CHECKPOINT_EVERY = 0.4
 _MAX_CHECKPOINTS = 24
@@ -342,6 +345,51 @@ class Timeline:
             return False
         self.goto(target)
         return True
+
+    # ---- looking ----
+
+    @property
+    def tid(self) -> int:
+        """The thread that stopped here, by its recorded id."""
+        return self.process.tid
+
+    def threads(self) -> list[int]:
+        """The recorded ids of the threads that live here."""
+        return [block.tid for block in self.process.threads()]
+
+    def registers(self, tid: int | None = None) -> Registers:
+        """The general registers of a thread; MemoryFault when it has none (it has not begun)."""
+        return self.process.state(self.tid if tid is None else tid).registers
+
+    def read(self, address: int, size: int) -> bytes:
+        """Memory; MemoryFault when not all of it can be read."""
+        return self.process.read(address, size)
+
+    def read_int(self, address: int, size: int = 8, *, signed: bool = False) -> int:
+        """A little-endian number in memory; MemoryFault as `read`."""
+        return int.from_bytes(self.process.read(address, size), "little", signed=signed)
+
+    def stack(self, tid: int | None = None, limit: int = 256) -> tuple[StackFrame, ...]:
+        """Native and Python frames of a thread, innermost first; empty for one that has not begun."""
+        tid = self.tid if tid is None else tid
+        reader = StackReader()
+        try:
+            registers = self.registers(tid)
+            process = self.process
+            return reader.read(process.real_pid, process, process.mappings(), registers, tid, limit)
+        except MemoryFault:
+            return ()
+        finally:
+            reader.close()
+
+    def last_event(self) -> EventView:
+        """The event that has happened last."""
+        return self.reader.event(self.domain, self.position.event - 1)
+
+    def events(self, start: int = 0) -> Iterator[EventView]:
+        """The events of the domain, from number `start` on."""
+        for chunk in self.reader.chunks(self.domain, start):
+            yield from chunk.views(max(start - chunk.first_event, 0))
 
     # ---- names ----
 
