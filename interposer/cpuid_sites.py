@@ -3,8 +3,8 @@
 Where the processor cannot make CPUID trap, each of them becomes an invalid instruction (ce a2) in the
 program's memory and the core answers in its place. A wrong site would break the program, so two bytes that
 look like CPUID count only in executable sections and when disassembling from the start of their function
-arrives exactly there. In a file that describes its functions, what lies in none of them is taken for data;
-in any other almost every start a little before the bytes must arrive.
+arrives exactly there. In a file that describes most of its code as functions, what lies in none of them is
+taken for data; in any other almost every start a little before the bytes must arrive.
 
 What was found is kept between runs (`filecache`).
 """
@@ -29,6 +29,7 @@ _BEFORE_MIN, _BEFORE_MAX = 16, 64
 _SYNC_RATIO = 0.8
 _EH_FRAME_HDR = struct.Struct("<BBBBiI")
 _EH_SORTED_TABLE = (1, 0x1B, 0x03, 0x3B)
+_MOSTLY = 0.5
 _FRAME_RANGE = 12
 """Where a frame description with 4-byte pointers has the size of its function."""
 
@@ -79,14 +80,15 @@ def find(data: bytes) -> list[int]:
     """The offsets of the CPUID instructions in an ELF file, or in bare code where `data` is no ELF file."""
     try:
         elf = parse(data)
+        ranges = elf.code()
     except ElfError:
-        elf = None
-    ranges = elf.code() if elf else [(0, len(data))]
+        elf, ranges = None, [(0, len(data))]
     found = []
+    described: list[bool] = []
     for start, end in ranges:
         at = data.find(CPUID, start, end)
         while at >= 0:
-            if _is_instruction(data, elf, start, at):
+            if _is_instruction(data, elf, start, at, described):
                 found.append(at)
             at = data.find(CPUID, at + 1, end)
     return sorted(set(found))
@@ -100,11 +102,17 @@ def _read(fd: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _is_instruction(data: bytes, elf: Elf | None, segment_start: int, at: int) -> bool:
+def _is_instruction(
+    data: bytes, elf: Elf | None, segment_start: int, at: int, described: list[bool]
+) -> bool:
+    """`described` keeps, once it was needed, whether most of the file's code is described as functions."""
     disassemble = _disassembler()
-    start, described = _function_start(elf, at) if elf else (None, False)
-    if start is None and described:
-        return False
+    start = _function_start(elf, at) if elf else None
+    if start is None and elf:
+        if not described:
+            described.append(_describes_its_code(elf))
+        if described[0]:
+            return False
     if start is not None and 0 <= at - start <= _FUNCTION_MAX:
         arrived = _arrives(disassemble, data, start, at)
         if arrived is not None:
@@ -130,53 +138,65 @@ def _arrives(disassemble: _Disassemble, data: bytes, start: int, at: int) -> boo
     return False if here > at else None
 
 
-def _function_start(elf: Elf, at: int) -> tuple[int | None, bool]:
-    """The file offset where the function around file offset `at` begins, if one is known.
-
-    Second: whether the file describes its functions, so that a place in none of them is no code.
-    """
+def _function_start(elf: Elf, at: int) -> int | None:
+    """The file offset where the function around file offset `at` begins, if one is known."""
     segment = next((s for s in elf.loads() if s.offset <= at < s.offset + s.filesz), None)
     if segment is None:
-        return None, False
+        return None
     address = at - segment.offset + segment.vaddr
-    described = False
-    for header in elf.segments:
-        if header.type == PT_GNU_EH_FRAME:
-            start, described = _search_frames(elf, header.offset, header.vaddr, address)
-            if start is not None:
-                return elf.file_offset(start), True
+    for frames in _frames(elf):
+        index = bisect.bisect_right(range(len(frames)), address, key=frames.start) - 1
+        if index >= 0 and address < frames.start(index) + frames.size(index):
+            return elf.file_offset(frames.start(index))
     try:
         starts = (
             s.value for s in elf.symbols() if s.is_function and s.value <= address < s.value + max(s.size, 1)
         )
         start = max(starts, default=None)
     except ElfError:
-        return None, described
-    return (elf.file_offset(start) if start is not None else None), described
+        return None
+    return elf.file_offset(start) if start is not None else None
 
 
-def _search_frames(elf: Elf, offset: int, vaddr: int, address: int) -> tuple[int | None, bool]:
-    """The address of the function around `address`, and whether there is a sorted table of frames at all."""
-    try:
-        *encodings, _, count = _EH_FRAME_HDR.unpack_from(elf.data, offset)
-    except struct.error:
-        return None, False
-    table = offset + _EH_FRAME_HDR.size
-    if tuple(encodings) != _EH_SORTED_TABLE or count == 0 or table + 8 * count > len(elf.data):
-        return None, False
+def _describes_its_code(elf: Elf) -> bool:
+    described = sum(frames.size(i) for frames in _frames(elf) for i in range(len(frames)))
+    return described >= _MOSTLY * sum(end - start for start, end in elf.code())
 
-    def location(index: int) -> int:
-        return vaddr + int(struct.unpack_from("<i", elf.data, table + 8 * index)[0])
 
-    index = bisect.bisect_right(range(count), address, key=location) - 1
-    if index < 0:
-        return None, True
-    start = location(index)
-    frame = elf.file_offset(vaddr + int(struct.unpack_from("<i", elf.data, table + 8 * index + 4)[0]))
-    if frame is None or frame + _FRAME_RANGE + 4 > len(elf.data):
-        return None, True
-    (length,) = struct.unpack_from("<I", elf.data, frame + _FRAME_RANGE)
-    return (start if address < start + length else None), True
+class _Frames:
+    """The sorted table of an .eh_frame_hdr: starts and sizes of functions, as linked, in bytes."""
+
+    def __init__(self, elf: Elf, vaddr: int, table: int, count: int) -> None:
+        self._elf, self._vaddr, self._table, self._count = elf, vaddr, table, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _entry(self, index: int, field: int) -> int:
+        (value,) = struct.unpack_from("<i", self._elf.data, self._table + 8 * index + field)
+        return self._vaddr + int(value)
+
+    def start(self, index: int) -> int:
+        return self._entry(index, 0)
+
+    def size(self, index: int) -> int:
+        frame = self._elf.file_offset(self._entry(index, 4))
+        if frame is None or frame + _FRAME_RANGE + 4 > len(self._elf.data):
+            return 0
+        return int(struct.unpack_from("<I", self._elf.data, frame + _FRAME_RANGE)[0])
+
+
+def _frames(elf: Elf) -> Iterator[_Frames]:
+    for header in elf.segments:
+        if header.type != PT_GNU_EH_FRAME:
+            continue
+        try:
+            *encodings, _, count = _EH_FRAME_HDR.unpack_from(elf.data, header.offset)
+        except (struct.error, OverflowError):
+            continue
+        table = header.offset + _EH_FRAME_HDR.size
+        if tuple(encodings) == _EH_SORTED_TABLE and count and table + 8 * count <= len(elf.data):
+            yield _Frames(elf, header.vaddr, table, count)
 
 
 def _disassembler() -> _Disassemble:

@@ -121,7 +121,7 @@ class Elf(NamedTuple):
 def _unpack(layout: struct.Struct, data: Buffer, offset: int) -> tuple[int, ...]:
     try:
         return layout.unpack_from(data, offset)
-    except struct.error:
+    except (struct.error, OverflowError):
         raise ElfError(
             f"truncated: {layout.size} bytes needed at {offset}, the file has {len(data)}"
         ) from None
