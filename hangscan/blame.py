@@ -113,12 +113,17 @@ def pattern_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, 
     for index, frame in enumerate(stack):
         pattern = knowledge.patterns.match(frame)
         if pattern is not None and (
-            found is None or pattern.kind == found[1].kind or (pattern.whole and not found[1].whole)
+            found is None or _alike(pattern, found[1]) or (pattern.whole and not found[1].whole)
         ):
             found = (index, pattern)
         if not is_library(frame) and frame.kind != "inlined":
             break
     return found
+
+
+def _alike(one: Pattern, other: Pattern) -> bool:
+    """Whether two patterns may tell of the same wait."""
+    return one.kind == other.kind or {one.kind, other.kind} == {"thread", "lock"}
 
 
 def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, LoopRule] | Pattern | None:
@@ -134,6 +139,9 @@ def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, Loo
                 outer = knowledge.patterns.match(further)
                 if outer is not None and outer.nested:
                     return outer
+                outer_rule = knowledge.loops.match(further)
+                if outer_rule is not None and outer_rule.toolkit == "Qt":
+                    return index, outer_rule
                 if not is_library(further):
                     break
             return index, rule

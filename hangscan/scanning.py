@@ -260,30 +260,33 @@ class _Scan:
     def _critical(
         self, domain: _Domain, task: int, operations: list[Operation]
     ) -> Iterable[tuple[Loop, list[Candidate]]]:
-        """The calls of the functions that the user calls critical, each an action."""
+        """The calls of the functions that the user calls critical, each an action.
+
+        Stacks do not tell two calls from the same place apart: a new one is taken to begin when the function
+        is back at the line where the last one first blocked.
+        """
         wanted = self._options.critical
         loop = self._loop(domain, task, None)
         loop.toolkit = ""
-        spans: dict[tuple[str, int, int], Action] = {}
-        generation = 0
-        inside = False
+        actions: list[Action] = []
+        current: tuple[str, int] | None = None
+        first_line = 0
         for one in operations:
             stack = one.stack or (one.samples[0] if one.samples else ())
-            at = next((i for i, frame in enumerate(stack) if matches_function(frame, wanted)), None)
-            if at is None:
-                if stack and inside:
-                    generation += 1
-                    inside = False
+            frame = next((frame for frame in stack if matches_function(frame, wanted)), None)
+            if frame is None:
+                current = None if stack else current
                 continue
-            inside = True
-            key = (stack[at].function, stack[at].sp, generation)
-            action = spans.get(key)
-            if action is None:
-                action = Action(one.domain, task, len(spans), one.begin, one.end, one.event, one.event)
-                spans[key] = action
+            begins = one.until is None and 0 < frame.line <= first_line
+            if current != (frame.function, frame.sp) or begins:
+                current, first_line = (frame.function, frame.sp), frame.line
+                actions.append(
+                    Action(one.domain, task, len(actions), one.begin, one.end, one.event, one.event)
+                )
+            action = actions[-1]
             action.end, action.last_event = max(action.end, one.end), one.event
             action.operations.append(one)
-        loop.actions = list(spans.values())
+        loop.actions = actions
         walked = domain.walked
         assert walked is not None
         if loop.actions:

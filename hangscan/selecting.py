@@ -30,6 +30,7 @@ def choose(
         task: sorted(event for group in found for event in group.events if len(group.events) > 1)
         for task, found in groups.items()
     }
+    everything = bool(options.critical or options.threads or options.startup)
     weights: list[tuple[float, Operation, tuple[int, int]]] = []
     totals: Counter[tuple[int, int]] = Counter()
     for one in operations:
@@ -37,6 +38,8 @@ def choose(
         for environment in environments:
             weight = max(weight, environment.project(one).tail_ms)
         action = (one.task, bisect_right(bounds.get(one.task, []), one.event))
+        if one.until is not None and not action[1] and not everything:
+            continue
         totals[action] += int(weight * 1000)
         weights.append((weight, one, action))
     enough = options.threshold_ms * _ENOUGH * 1000
@@ -44,7 +47,7 @@ def choose(
     worth = [
         (weight, one)
         for weight, one, action in weights
-        if weight >= least and (totals[action] >= enough or options.critical or options.threads)
+        if weight >= least and (totals[action] >= enough or everything)
     ]
     worth.sort(key=lambda item: (-item[0], item[1].event))
     alike: Counter[object] = Counter()

@@ -22,6 +22,7 @@ from tracefile import TraceReader
 _CONTEXT_NS = 1_000_000
 _HEAVY = numbers("fsync", "fdatasync", "syncfs", "sync", "msync", "connect", "sync_file_range")
 _LEAST_NS = 100_000
+_QUICK_NS = 5_000_000
 _ALIKE = 4
 _BLOCK = 65536
 _FORGET = 100_000
@@ -124,7 +125,9 @@ class Walker:
         is_wait = nr in WAITS
         if not is_wait and end - begin < _LEAST_NS and not self._slows(resource, name, first):
             return
-        if not is_wait and not first:
+        alone = is_wait or first or end - begin >= _CONTEXT_NS
+        known: list[Operation] = []
+        if not alone:
             alike = (task, self._epochs.get(task, 0), nr, ip, resource)
             known = self._alike.setdefault(alike, [])
             if len(known) >= _ALIKE:
@@ -141,7 +144,7 @@ class Walker:
             self._epochs[task] = self._epochs.get(task, 0) + 1
             if len(self._alike) > _FORGET:
                 self._alike.clear()
-        elif not first:
+        elif not alone:
             known.append(operation)
         into.append(operation)
 
@@ -177,15 +180,22 @@ def _processes(log: DomainLog, pid: int) -> dict[int, int]:
 
 
 def computing(log: DomainLog, task: int, least_ns: int) -> Iterator[Operation]:
-    """Stretches of at least `least_ns` in which a thread ran its own code without a call.
+    """Stretches of at least `least_ns` in which a thread ran its own code, quick calls that wait for nothing
+    included.
 
     Time in which another thread held the baton does not count.
     """
     mine = log.of_task(task)
-    if len(mine) < 2:
+    events = log.events[mine]
+    took = events["time_out"].astype(np.int64) - events["time_in"].astype(np.int64)
+    bound = (events["kind"] != Kind.SYSCALL) & (events["kind"] != Kind.RDTSC) & (events["kind"] != Kind.DATA)
+    bound |= (took >= _QUICK_NS) | ((events["flags"] & EventFlag.BLOCKED) != 0)
+    bound |= np.isin(events["nr"], list(WAITS)) & (events["kind"] == Kind.SYSCALL)
+    edges = mine[bound]
+    if len(edges) < 2:
         return
+    before, after = edges[:-1], edges[1:]
     events = log.events
-    before, after = mine[:-1], mine[1:]
     gaps = events["time_in"][after].astype(np.int64) - events["time_out"][before].astype(np.int64)
     for position in np.flatnonzero(gaps >= least_ns).tolist():
         first, last = int(before[position]), int(after[position])
@@ -198,16 +208,9 @@ def computing(log: DomainLog, task: int, least_ns: int) -> Iterator[Operation]:
         end = int(events[last]["time_in"])
         if end - begin >= least_ns:
             yield Operation(
-                log.domain,
-                task,
-                first,
-                "compute",
-                Resource("cpu"),
-                begin,
-                end,
-                until=last,
+                log.domain, task, first, "compute", Resource("cpu"), begin, end, until=last,
                 detail={"call": ""},
-            )
+            )  # fmt: skip
 
 
 def commands(reader: TraceReader) -> dict[int, str]:

@@ -6,6 +6,7 @@ for found in Collector(session).collect([Wanted(120), Wanted(340, until=341)]):
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -33,17 +34,20 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to a `Wanted`: `frames` at the event (empty where they cannot be read), or `samples`."""
+    """The answer to a `Wanted`: `frames` at the event (empty where they cannot be read), or `samples` and
+    how many `seconds` the replay took from the one event to the other."""
 
     wanted: Wanted
     frames: tuple[StackFrame, ...] = ()
     samples: tuple[tuple[StackFrame, ...], ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
 class _Window:
     wanted: Wanted
     tid: int
+    began: float
     samples: list[tuple[StackFrame, ...]] = field(default_factory=list)
 
 
@@ -76,17 +80,20 @@ class Collector:
             finished = [window for window in self._windows if window.wanted.until == event]
             self._windows = [window for window in self._windows if window.wanted.until != event]
             for window in finished:
-                yield Found(window.wanted, samples=tuple(window.samples))
+                seconds = time.monotonic() - window.began
+                yield Found(window.wanted, samples=tuple(window.samples), seconds=seconds)
             here = stops.get(event, [])
             if any(one.until is None for one in here):
                 frames = self._stack(pause)
                 for one in here:
                     if one.until is None:
                         yield Found(one, frames)
-            self._windows.extend(_Window(one, pause.tid) for one in here if one.until is not None)
+            now = time.monotonic()
+            self._windows.extend(_Window(one, pause.tid, now) for one in here if one.until is not None)
         for window in self._windows:
             if window.samples:
-                yield Found(window.wanted, samples=tuple(window.samples))
+                seconds = time.monotonic() - window.began
+                yield Found(window.wanted, samples=tuple(window.samples), seconds=seconds)
         self._windows = []
 
     def close(self) -> None:
@@ -102,9 +109,18 @@ class Collector:
     def _stack(self, pause: Paused) -> tuple[StackFrame, ...]:
         try:
             pid = pause.real_pid
-            return self._reader.read(pid, pause._open(), self._mappings_of(pid), pause.registers(), pause.tid)
+            return self._reader.read(
+                pid, self._memory_of(pid), self._mappings_of(pid), pause.registers(), pause.tid
+            )
         except (MemoryFault, OSError):
             return ()
+
+    def _memory_of(self, pid: int) -> ProcessMemory:
+        """The memory of a replaying process; the same object as long as the session, since readers keep it."""
+        memories = self._session._memories
+        if pid not in memories:
+            memories[pid] = ProcessMemory(pid)
+        return memories[pid]
 
     def _mappings_of(self, pid: int) -> Mappings:
         """What is mapped, the same object as before where nothing has changed."""
@@ -131,8 +147,8 @@ class Collector:
         pid = task.real_pid
 
         def look(registers: Registers) -> None:
-            with suppress(MemoryFault, OSError), ProcessMemory(pid) as memory:
-                mappings = self._mappings_of(pid)
+            with suppress(MemoryFault, OSError):
+                memory, mappings = self._memory_of(pid), self._mappings_of(pid)
                 window.samples.append(self._reader.read(pid, memory, mappings, registers, window.tid))
 
         registers_now(task.real_tid, look)
