@@ -19,7 +19,7 @@ typedef long s64;
 #define RR_ABI_VERSION 1u
 
 /* ---- where the core lives; no program is ever placed here by the kernel or by a sanitizer's shadow ---- */
-#define RR_BASE 0x7e5000000000ul
+#define RR_BASE 0x7ea000000000ul
 #define RR_TEXT RR_BASE                      /* r-x, file offset 0 */
 #define RR_DATA (RR_BASE + 0x200000ul)       /* rw-, file offset RR_DATA - RR_BASE is not used: see core.ld */
 #define RR_GLOBAL (RR_BASE + 0x800000ul)     /* struct rr_global, shared by the whole recording */

@@ -99,7 +99,7 @@ def test_gdb_reads_a_core(recorded: Record, tool: RunTool, tmp_path: Path) -> No
     assert any(f"= {n}\n" in said for n in (1, 2, 3))
     assert "AT_ENTRY" in said
     assert "warning: Section" not in said
-    assert "7e50" not in said.split("AT_NULL")[-1]
+    assert "7ea0" not in said.split("AT_NULL")[-1]
 
 
 def test_a_core_is_not_overwritten(recorded: Record, tool: RunTool, tmp_path: Path) -> None:
