@@ -19,6 +19,7 @@ from tui.detail import DetailTree
 from tui.dialogs import Columns, Help
 from tui.events import ColumnTitles, EventList
 from tui.finding import Finding
+from tui.focus import focus_now
 from tui.hangs import TITLE as HANGS_TITLE
 from tui.hangs import HangList
 from tui.looking import Looking
@@ -97,7 +98,7 @@ class RrPyTui(Finding, Looking, Placing):
         self.set_keymap(self.user_keys)
         if self.settings.theme in self.available_themes:
             self.theme = self.settings.theme
-        self.events.focus()
+        focus_now(self.events)
         self.run_worker(self.feeder.run, thread=True, group="feeder", exit_on_error=True)
         self.set_interval(_WATCH_S, self._watch_file)
         if self._address.filter:
@@ -123,19 +124,19 @@ class RrPyTui(Finding, Looking, Placing):
         self.query_one(ContentSwitcher).current = name
         if name == "timeline":
             row = self.row
-            self.lanes.focus()
+            focus_now(self.lanes)
             self.lanes.set_whole(*self.model.index.span)
             if row is not None:
                 self.lanes.point(self.model.index.task_id(row), self.model.index.key(row))
             self.ask_timeline()
         elif name == "processes":
-            self.query_one(ProcessList).focus()
+            focus_now(self.query_one(ProcessList))
             self.ask_processes()
         elif name == "hangs":
-            self.query_one(HangList).focus()
+            focus_now(self.query_one(HangList))
             self.ask_hangs()
         elif name == "events":
-            self.events.focus()
+            focus_now(self.events)
             self.ask_detail()
         self._tell_bar()
         self.tell_status()
@@ -187,7 +188,7 @@ class RrPyTui(Finding, Looking, Placing):
         """Enter: into the detail."""
         self.detail.display = True
         self.ask_detail()
-        self.detail.focus()
+        focus_now(self.detail)
 
     @on(RowList.Chosen, "#timeline-view")
     def _chosen_lane(self) -> None:
@@ -214,7 +215,11 @@ class RrPyTui(Finding, Looking, Placing):
     def _follow_detail(self, event: DetailTree.Follow) -> None:
         self.show_events()
         self.go(event.row)
-        self.events.focus()
+        focus_now(self.events)
+
+    @on(Prompt.Left)
+    def _left(self) -> None:
+        self._focus_list()
 
     @on(Prompt.Answered)
     def _answered(self, event: Prompt.Answered) -> None:
@@ -265,16 +270,6 @@ class RrPyTui(Finding, Looking, Placing):
             case "memory":
                 self.query_one(Prompt).ask("memory", "memory at: an address, or a register such as rsp+16")
 
-    def action_prompt_cancel(self) -> None:
-        self.query_one(Prompt).close()
-        self._focus_list()
-
-    def action_prompt_complete(self) -> None:
-        self.query_one(Prompt).complete()
-
-    def action_prompt_move(self, step: int) -> None:
-        self.query_one(Prompt).move(step)
-
     def action_shift(self, cells: int) -> None:
         if self.current == "timeline":
             self.lanes.move(1 if cells > 0 else -1)
@@ -320,7 +315,7 @@ class RrPyTui(Finding, Looking, Placing):
 
     def _focus_list(self) -> None:
         lists = {"timeline": "#timeline-view", "processes": "#process-list", "hangs": "#hang-list"}
-        self.query_one(lists.get(self.current, "#event-list")).focus()
+        focus_now(self.query_one(lists.get(self.current, "#event-list")))
 
     def _watch_file(self) -> None:
         """Say so when the trace is gone."""

@@ -15,6 +15,7 @@ from interfaces.errors import RrPyError
 from tracefile import TraceError, TraceReader
 from tracefile.align import Side
 from tui.app import RrPyTui
+from tui.focus import focus_now
 from tui.model.address import Address
 from tui.model.diff import Comparison
 from tui.model.text import count
@@ -90,7 +91,7 @@ class DiffTui(RrPyTui):
     def action_screen(self, name: str) -> None:
         super().action_screen(name)
         if name == "diff":
-            self.differences.focus()
+            focus_now(self.differences)
 
     def action_hit(self, step: int) -> None:
         """On the comparison: the next difference."""
@@ -139,6 +140,6 @@ class DiffTui(RrPyTui):
 
     def _focus_list(self) -> None:
         if self.current == "diff":
-            self.differences.focus()
+            focus_now(self.differences)
         else:
             super()._focus_list()

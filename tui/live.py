@@ -14,16 +14,25 @@ from textual.containers import Vertical
 from textual.widgets import Input, RichLog
 
 from tui.app import RrPyTui
+from tui.focus import focus_now
 from tui.model.address import Address
 from tui.model.recording import Recording
 from tui.model.trace import TraceModel
 from tui.run import check_terminal
 
 _LINES = 20_000
+_IDLE = "o: type to the program"
+_ACTIVE = "Enter sends to the program, Esc leaves"
 
 
 class TypeIn(Input):
     """The line that is typed to the program."""
+
+    def on_focus(self) -> None:
+        self.placeholder = _ACTIVE
+
+    def on_blur(self) -> None:
+        self.placeholder = _IDLE
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.leave_output", "Back to the events", show=False, id="output.leave"),
@@ -45,7 +54,7 @@ class Output(Vertical):
         log = RichLog(id="output-log", max_lines=_LINES, wrap=True, markup=False)
         log.can_focus = False
         yield log
-        yield TypeIn(id="type-in", placeholder="type to the program; Esc: back", compact=True)
+        yield TypeIn(id="type-in", placeholder=_IDLE, compact=True)
 
 
 class LiveTui(RrPyTui):
@@ -69,13 +78,13 @@ class LiveTui(RrPyTui):
     def action_output(self) -> None:
         pane = self.query_one(Output)
         if pane.has_class("open") and not self.query_one(TypeIn).has_focus:
-            self.query_one(TypeIn).focus()
+            focus_now(self.query_one(TypeIn))
             return
         pane.toggle_class("open")
         self._focus_list()
 
     def action_leave_output(self) -> None:
-        self.events.focus()
+        focus_now(self.events)
 
     def action_end_input(self) -> None:
         self.recording.write_input("\x04")

@@ -10,6 +10,7 @@ from interfaces.errors import RrPyError
 from tracefile import TraceError
 from tui.base import Base
 from tui.detail import DetailTree
+from tui.focus import focus_now
 from tui.hangs import TITLE as HANGS_TITLE
 from tui.hangs import HangList
 from tui.model.detail import Node, detail
@@ -74,7 +75,7 @@ class Looking(Base):
         if shown:
             self.ask_detail()
         else:
-            self.events.focus()
+            focus_now(self.events)
 
     def action_look(self, what: str) -> None:
         """Ask a replay about the event under the cursor."""

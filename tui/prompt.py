@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
+from tui.focus import focus_now
 from tui.model.query.complete import Completion
 
 _PROPOSALS = 8
@@ -23,14 +22,25 @@ Check = Callable[[str], str]
 
 
 class PromptInput(Input):
-    """An input whose up, down and tab belong to the proposals and to what was typed before."""
+    """An input whose up, down and tab belong to the proposals and to what was typed before.
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "app.prompt_cancel", "Cancel", show=False, id="prompt.cancel"),
-        Binding("tab", "app.prompt_complete", "Take the proposal", show=False, id="prompt.complete"),
-        Binding("down", "app.prompt_move(1)", "Next proposal", show=False, id="prompt.down"),
-        Binding("up", "app.prompt_move(-1)", "Previous proposal", show=False, id="prompt.up"),
-    ]
+    They are taken here, not by bindings, so that they act before the next key that is typed.
+    """
+
+    async def _on_key(self, event: events.Key) -> None:
+        prompt = self.parent
+        if isinstance(prompt, Prompt) and event.key in ("tab", "up", "down", "escape"):
+            event.stop()
+            event.prevent_default()
+            match event.key:
+                case "tab":
+                    prompt.complete()
+                case "escape":
+                    prompt.cancel()
+                case key:
+                    prompt.move(1 if key == "down" else -1)
+            return
+        await super()._on_key(event)
 
 
 class Prompt(Vertical):
@@ -55,13 +65,8 @@ class Prompt(Vertical):
             self.asking = asking
             self.text = text
 
-    class Typed(Message):
-        """The text changed and is right as far as `check` can tell."""
-
-        def __init__(self, asking: str, text: str) -> None:
-            super().__init__()
-            self.asking = asking
-            self.text = text
+    class Left(Message):
+        """The question was left without an answer."""
 
     def __init__(self) -> None:
         super().__init__(id="prompt")
@@ -97,7 +102,7 @@ class Prompt(Vertical):
         entry = self.query_one(PromptInput)
         entry.value = text
         entry.cursor_position = len(text)
-        entry.focus()
+        focus_now(entry)
         self._update(text)
 
     def close(self) -> None:
@@ -105,6 +110,11 @@ class Prompt(Vertical):
         self.asking = ""
         self._found = []
         self.remove_class("open", "proposing", "right", "wrong")
+
+    def cancel(self) -> None:
+        """Close without an answer."""
+        self.close()
+        self.post_message(self.Left())
 
     def complete(self) -> None:
         """Take the highlighted proposal."""
@@ -157,7 +167,7 @@ class Prompt(Vertical):
         event.stop()
         self.query_one(OptionList).highlighted = event.option_index
         self.complete()
-        self.query_one(PromptInput).focus()
+        focus_now(self.query_one(PromptInput))
 
     def _update(self, text: str) -> None:
         wrong = self._check(text) if self._check is not None else ""
@@ -179,5 +189,3 @@ class Prompt(Vertical):
         if self._found:
             options.highlighted = 0
         self.set_class(bool(self._found), "proposing")
-        if not wrong:
-            self.post_message(self.Typed(self.asking, text))

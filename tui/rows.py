@@ -16,6 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.actions import LIST_KEYS
+from tui.focus import focus_now
 
 _WHEEL = 3
 
@@ -139,7 +140,7 @@ class RowList(ScrollView):
         position = event.y + self.scroll_offset.y
         if not 0 <= position < self.row_count:
             return
-        self.focus()
+        focus_now(self)
         if event.chain > 1:
             self.action_choose()
         else:
