@@ -35,7 +35,7 @@ from tracefile import TraceReader
 ALL_HITS = 1 << 62
 _SIGSTKFLT = 16
 _TRAP = 0xCC
-_POKE_AFTER = 0.3
+_POKE_AFTER = 0.1
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -11,6 +11,7 @@ from interfaces.decode import format_event
 from interfaces.errors import RrPyError
 from replayer.corefile import image_of
 from replayer.pystack import Interpreter
+from replayer.pyvalues import locals_of
 from replayer.timeline import Checkpoint
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ info checkpoints         list what is kept
 restart NUMBER           go to a kept place
 delete checkpoint NUMBER give it up
 back, forward            go to where one was before a jump, and return
-py-stack [TID]           the Python stack of a thread
+py-stack [TID] [-l]      the Python stack of a thread; -l: with local variables
 """
 
 
@@ -88,7 +89,8 @@ class Monitor:
             case ["forward"]:
                 return self._go(self._forward, self._back)
             case ["py-stack" | "pystack", *rest]:
-                return self._python(int(rest[0]) if rest else self._server.tid)
+                words = [word for word in rest if word != "-l"]
+                return self._python(int(words[0]) if words else self._server.tid, "-l" in rest)
             case _:
                 return f"no such command: {shlex.join(words)}\n{_HELP}"
 
@@ -149,7 +151,7 @@ class Monitor:
         self._drop(self._back)
         self._drop(self._forward)
 
-    def _python(self, tid: int) -> str:
+    def _python(self, tid: int, with_locals: bool) -> str:
         process = self._server.process
         interpreter = Interpreter.find(process, process.mappings())
         if interpreter is None:
@@ -157,10 +159,13 @@ class Monitor:
         frames = interpreter.stack(tid)
         if not frames:
             return f"Thread {tid} runs no Python code.\n"
-        return "".join(
-            f"#{index:<3} {one.function} at {one.file}:{one.line or '?'}\n"
-            for index, one in enumerate(frames)
-        )
+        lines = []
+        for index, one in enumerate(frames):
+            lines.append(f"#{index:<3} {one.function} at {one.file}:{one.line or '?'}")
+            if with_locals:
+                values = locals_of(process, interpreter.layout, one)
+                lines += [f"        {name} = {value}" for name, value in values.items()]
+        return "\n".join(lines) + "\n"
 
     def thread_text(self, tid: int) -> str:
         """What gdb shows beside a thread: the name of the process."""

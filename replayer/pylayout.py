@@ -51,6 +51,8 @@ class Layout:
     ascii_size: int
     compact_size: int
     tagged: bool = False
+    frame_locals: int = 72
+    code_localsnames: int = 96
 
 
 _PY311 = Layout(
@@ -149,6 +151,8 @@ def _self_described(memory: Memory, runtime: int, version: int) -> Layout:
         ascii_size=40,
         compact_size=56,
         tagged=number >= (3, 14),
+        frame_locals=frame["localsplus"],
+        code_localsnames=code["localsplusnames"],
     )
 
 

@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -35,13 +35,16 @@ _OWNED_BY_INTERPRETER = 3
 class PythonFrame:
     """One Python activation: qualified name, file, line (0: unknown).
 
-    `entry` marks the outermost of the frames that one native evaluation function runs.
+    `entry` marks the outermost of the frames that one native evaluation function runs; `frame` and `code`
+    are the addresses of the interpreter's own structures.
     """
 
     function: str
     file: str
     line: int
     entry: bool
+    frame: int = 0
+    code: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ class Interpreter:
             return PythonFrame("?", "", 0, entry)
         instruction = read_u64(memory, frame + layout.frame_instruction)
         line = line_of(code.table, code.first, instruction - code.start)
-        return PythonFrame(code.function, code.file, line, entry)
+        return PythonFrame(code.function, code.file, line, entry, frame, at)
 
     def _code(self, at: int) -> _Code:
         name = read_u64(self._memory, at + self.layout.code_qualname)
@@ -157,7 +160,7 @@ class Interpreter:
 
 
 def _as_entry(frame: PythonFrame) -> PythonFrame:
-    return PythonFrame(frame.function, frame.file, frame.line, True)
+    return replace(frame, entry=True)
 
 
 def _images(mappings: Sequence[Mapping]) -> list[tuple[str, int]]:

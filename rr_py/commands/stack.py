@@ -26,10 +26,13 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("place", required=False, metavar="[TRACE][@PID][:EVENT]")
 @click.option("-t", "--thread", "tid", type=click.IntRange(min=1), metavar="TID", help="Only this thread.")
+@click.option("-l", "--locals", "with_locals", is_flag=True, help="Also local variables of Python frames.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--limit", type=click.IntRange(min=1), default=256, help="Frames a thread at the most (256).")
 @click.option("--ignore-cpu", is_flag=True, help="Replay on a CPU that lacks features of the recorded one.")
-def command(place: str | None, tid: int | None, as_json: bool, limit: int, ignore_cpu: bool) -> int:
+def command(
+    place: str | None, tid: int | None, with_locals: bool, as_json: bool, limit: int, ignore_cpu: bool
+) -> int:
     """Show the stacks of all threads at an event: native and Python frames, with source lines.
 
     The recording is replayed up to the event, without output. The thread that made it comes first.
@@ -37,7 +40,7 @@ def command(place: str | None, tid: int | None, as_json: bool, limit: int, ignor
     from rr_py.places import at
 
     with at(place, ignore_cpu) as (session, pause):
-        facts = gather(session, pause, tid, limit)
+        facts = gather(session, pause, tid, limit, with_locals)
     if not facts["threads"]:
         say(f"there is no thread {tid} at event {facts['event']}", "Without --thread all are shown.")
         return 125
@@ -57,7 +60,9 @@ def command(place: str | None, tid: int | None, as_json: bool, limit: int, ignor
     return 0
 
 
-def gather(session: Session, pause: Paused, tid: int | None, limit: int) -> dict[str, Any]:
+def gather(
+    session: Session, pause: Paused, tid: int | None, limit: int, with_locals: bool = False
+) -> dict[str, Any]:
     """What `stack` tells, as JSON values."""
     from interfaces.decode import format_event
     from replayer.backtrace import StackReader
@@ -89,6 +94,8 @@ def gather(session: Session, pause: Paused, tid: int | None, limit: int) -> dict
                     "frames": [as_object(frame) for frame in frames],
                 }
             )
+            if with_locals:
+                add_locals(pause, thread.tid, found[-1]["frames"])
     finally:
         reader.close()
     return {
@@ -99,6 +106,20 @@ def gather(session: Session, pause: Paused, tid: int | None, limit: int) -> dict
         "call": format_event(event, event.regions),
         "threads": found,
     }
+
+
+def add_locals(pause: Paused, tid: int, frames: list[dict[str, Any]]) -> None:
+    """Give the Python frames of a thread their local variables."""
+    from replayer.pystack import Interpreter
+    from replayer.pyvalues import locals_of
+
+    memory = pause._open()
+    interpreter = Interpreter.find(memory, pause.mappings())
+    if interpreter is None:
+        return
+    python = [frame for frame in frames if frame["kind"] == "python"]
+    for frame, one in zip(python, interpreter.stack(tid), strict=False):
+        frame["locals"] = locals_of(memory, interpreter.layout, one)
 
 
 def as_object(frame: StackFrame) -> dict[str, Any]:
@@ -122,4 +143,5 @@ def lines(frames: list[dict[str, Any]]) -> list[str]:
             place = f"in {frame['module']}" if frame["module"] else ""
         kind = {"python": "py ", "inlined": "in "}.get(frame["kind"], "   ")
         found.append(f"#{index:<3} {kind}{frame['function']} {place}".rstrip())
+        found += [f"           {name} = {value}" for name, value in frame.get("locals", {}).items()]
     return found

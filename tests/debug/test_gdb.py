@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.debug.conftest import ROOT, Record, Recorded
+from tracefile import TraceReader
 
 pygdbmi = pytest.importorskip("pygdbmi.gdbcontroller")
 pytestmark = [
@@ -279,6 +280,59 @@ def test_python_stack(gdb: Callable[..., Gdb]) -> None:
     debugger.say(f"seek {event}")
     said = debugger.say("py-stack")
     assert f"inner at {debugger.recording.source}:{debugger.recording.line('lists')}" in said
+    assert "secret = 'abcabcabc'" in debugger.say("py-stack -l")
+
+
+@pytest.mark.parametrize("program", ["shapes.cc", "shapes.rs"])
+def test_other_languages(gdb: Callable[..., Gdb], program: str) -> None:
+    """GIVEN a C++ or Rust program WHEN gone on, back, and watched backwards THEN lines and values."""
+    if program.endswith(".rs") and shutil.which("rustc") is None:
+        pytest.skip("needs rustc")
+    debugger = gdb(program)
+    recording = debugger.recording
+    debugger.mi(f"-break-insert {program}:{recording.line('adds')}")
+    for _stop in range(3):
+        debugger.run("-exec-continue")
+    third = debugger.value("area")
+    assert debugger.line() == recording.line("adds")
+    debugger.run("-exec-continue")
+    assert debugger.value("area") > third
+    debugger.run("-exec-continue --reverse")
+    assert debugger.value("area") == third
+    debugger.mi("-break-delete")
+    debugger.say("watch -location *sum" if program.endswith(".rs") else "watch -location sum")
+    stop = debugger.run("-exec-continue --reverse")
+    assert stop["reason"] == "watchpoint-trigger"
+    assert debugger.line() == recording.line("adds")
+
+
+def test_a_forked_child(gdb: Callable[..., Gdb], recorded: Record) -> None:
+    """GIVEN a child of the recorded program WHEN debugged by its pid THEN it stops at breakpoints."""
+    recording = recorded("family.c")
+    with TraceReader.open(recording.trace) as reader:
+        child = reader.domains[2].pid
+    debugger = gdb("family.c", f"@{child}")
+    debugger.mi("-break-insert work")
+    stop = debugger.run("-exec-continue")
+    assert stop["reason"] == "breakpoint-hit" and debugger.value("who") == 1
+    debugger.run("-exec-continue")
+    assert debugger.value("n") == 1
+    debugger.run("-exec-continue --reverse")
+    assert debugger.value("n") == 0
+
+
+def test_interrupting_a_long_computation(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a loop of seconds without calls WHEN interrupted THEN it stops there, and goes on."""
+    debugger = gdb("spin.c")
+    debugger.mi("-break-insert spin")
+    debugger.run("-exec-continue")
+    debugger.mi("-exec-continue")
+    os.kill(next(p for p, c in descendants(debugger.pid).items() if c == "gdb"), signal.SIGINT)
+    stop = debugger.stopped()
+    assert stop["signal-name"] == "SIGINT"
+    assert stop["frame"]["func"] == "spin"
+    debugger.say("seek end")
+    assert "exit_group" in debugger.say("when")
 
 
 @pytest.mark.parametrize("how", ["quit", "kill", "killed tool"])

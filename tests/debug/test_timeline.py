@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from replayer.lines import Lines
 from replayer.symbols import Modules
 from replayer.timeline import Timeline
 from tests.debug.conftest import Record, Recorded
+from tracefile import TraceReader
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -284,3 +286,23 @@ def test_back_from_a_place_reached_in_several_ways(count: Walk) -> None:
     for expected in (2, 1, 0):
         assert timeline.backward(both) is not None
         assert count.register("rdi") == expected
+
+
+def test_back_over_a_second_of_computing(recorded: Record) -> None:
+    """GIVEN a second of computing and then 900 hits WHEN gone back from the end with a condition THEN it
+    takes no more than a few times the run itself."""
+    walk = Walk(recorded("spin.c"))
+    timeline = walk.timeline
+    try:
+        rare = Triggers(frozenset([walk.address("rare")]))
+        with TraceReader.open(walk.recording.trace) as reader:
+            info = reader.domains[1]
+            took = (info.end.time - info.time) / 1e9 if info.end is not None else 1.0
+        began = time.monotonic()
+        assert (
+            timeline.backward(rare, lambda process: process.state(process.tid).registers.rdi == 1) is not None
+        )
+        assert time.monotonic() - began < 5 * max(took, 1.0) + 5
+        assert walk.register("rdi") == 1
+    finally:
+        timeline.close()
