@@ -118,7 +118,9 @@ class StackReader:
                     merged.append(StackFrame(one.function, one.file, one.line, path, "python", end))
                     if one.entry:
                         break
-            elif not (python and frame.module == path and (evaluating or name.startswith(_PLUMBING))):
+            elif not (
+                python and frame.module == path and (evaluating or not name or name.startswith(_PLUMBING))
+            ):
                 called = self._called(frame, inner, end, unwinder)
                 if called is not None:
                     merged.append(called)

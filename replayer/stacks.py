@@ -116,7 +116,7 @@ class Collector:
             return ()
 
     def _memory_of(self, pid: int) -> ProcessMemory:
-        """The memory of a replaying process; the same object as long as the session, since readers keep it."""
+        """The memory of a replaying process, the same object all the time: readers keep it."""
         memories = self._session._memories
         if pid not in memories:
             memories[pid] = ProcessMemory(pid)

@@ -27,6 +27,8 @@ _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _QT_HANDLER = re.compile(
     r"::(?:\w*Event|event|eventFilter|timerEvent|paint|data|run_handler|on_\w+_(?:clicked|triggered|toggled))$"
 )
+_OWN_LOOP = "an event loop of its own"
+_WAITS = frozenset({"epoll_wait", "epoll_pwait", "poll", "ppoll", "select", "pselect", "__poll_chk"})
 _NOT_GUI = re.compile(r"::(?:customEvent|childEvent)$")
 _MAX_TEXT = 64 << 20
 _LOOKBACK = 12
@@ -39,6 +41,13 @@ class _Function:
     end: int
     calls: list[tuple[int, int]] = field(default_factory=list)
     imports: list[tuple[int, str]] = field(default_factory=list)
+    loops: list[tuple[int, int]] = field(default_factory=list)
+
+    def event_loop(self) -> tuple[int, int] | None:
+        """The smallest loop of the function in which it waits for events: first and last address."""
+        waits = [at for at, name in self.imports if name in _WAITS]
+        around = [loop for loop in self.loops if any(loop[0] <= at <= loop[1] for at in waits)]
+        return min(around, key=lambda loop: loop[1] - loop[0], default=None)
 
 
 def search_elf(path: Path, blocking: Blocking, found: Found) -> None:
@@ -177,6 +186,9 @@ class _Program:
                     self._call(function, one, X86_GRP_CALL in groups, loaded, number)
                     if X86_GRP_CALL in groups:
                         loaded.clear()
+                    self._loop(function, one)
+                elif X86_GRP_JUMP in groups:
+                    self._loop(function, one)
                 elif one.mnemonic in ("lea", "mov"):
                     self._loads(one, loaded, number)
 
@@ -226,6 +238,12 @@ class _Program:
                 else:
                     self.tables.setdefault(value[0], []).append(one.address)
 
+    def _loop(self, function: _Function, one: Any) -> None:
+        """A jump back within the function closes a loop."""
+        target = _target(one)
+        if target is not None and function.start <= target < one.address:
+            function.loops.append((target, one.address))
+
     def _loads(self, one: Any, loaded: dict[str, tuple[int, int]], number: int) -> None:
         """Remember which argument register holds which address."""
         if len(one.operands) != 2 or one.operands[0].type != 1:
@@ -255,6 +273,8 @@ class _Program:
                 found.setdefault(start, ("in a table of handlers", "GLib"))
         builder = "gtk_builder_connect_signals" in self.slots.values()
         for function in self.functions:
+            if function.event_loop() is not None:
+                found.setdefault(function.start, (_OWN_LOOP, ""))
             if builder and function.name.startswith("on_"):
                 found.setdefault(function.start, ("named as a handler of GtkBuilder", "GLib"))
             if function.name.endswith("qt_static_metacall"):
@@ -319,7 +339,10 @@ def _points(
     while queue:
         start = queue.popleft()
         function = program.by_start[start]
+        loop = function.event_loop() if handlers.get(start, ("",))[0] == _OWN_LOOP else None
         for at, name in function.imports:
+            if loop is not None and (at < loop[0] or name in _WAITS):
+                continue
             blocks = blocking.native(name)
             if blocks is not None and (start, name) not in told:
                 told.add((start, name))
@@ -330,6 +353,8 @@ def _points(
                     source=blocks.source,
                 )  # fmt: skip
         for at, callee in function.calls:
+            if loop is not None and at < loop[0]:
+                continue
             if callee not in came and callee not in workers:
                 came[callee] = (start, at)
                 queue.append(callee)

@@ -36,12 +36,14 @@ class PythonObject:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """All of it. `registrars` maps a native function to its loop; `objects` a constructor to its object."""
+    """All of it. `registrars` maps a native function to its loop; `objects` a constructor to its object,
+    `guesses` a method's name alone to what it is like."""
 
     registrars: dict[str, str]
     workers: frozenset[str]
     loops: tuple[PythonLoop, ...]
     objects: dict[str, PythonObject]
+    guesses: dict[str, str]
 
 
 @cache
@@ -64,4 +66,5 @@ def read_handlers() -> Handlers:
         one = PythonObject(frozenset(table["methods"]), table["like"], dict(table.get("gives", {})))
         objects.update(dict.fromkeys(table["constructors"], one))
     registrars = {name: loop for loop, names in document["registrars"].items() for name in names}
-    return Handlers(registrars, frozenset(document["workers"]["native"]), loops, objects)
+    guesses = {name: like for like, names in document["guess"].items() for name in names}
+    return Handlers(registrars, frozenset(document["workers"]["native"]), loops, objects, guesses)

@@ -34,6 +34,7 @@ class _Call:
     name: str
     awaited: bool
     method: str = ""
+    certain: bool = True
 
 
 @dataclass(slots=True)
@@ -328,6 +329,9 @@ class _Calls(_Scoped):
                     shown = f"{made}().{node.func.attr}"
                     return _Call(node.lineno, one.like, awaited, shown)
                 return None
+            guessed = read_handlers().guesses.get(node.func.attr)
+            if guessed is not None and self._unknown(node.func):
+                return _Call(node.lineno, guessed, awaited, f"?.{node.func.attr}", certain=False)
         name = self.dotted(node.func)
         if name is not None:
             owner, _dot, last = name.rpartition(".")
@@ -338,6 +342,17 @@ class _Calls(_Scoped):
         if isinstance(node.func, ast.Attribute):
             return _Call(node.lineno, "", awaited, node.func.attr)
         return None
+
+    def _unknown(self, node: ast.Attribute) -> bool:
+        """Whether nothing is known of the object whose method is named: no module, no own function."""
+        name = self.dotted(node)
+        if name is None:
+            return True
+        root = node
+        while isinstance(root.value, ast.Attribute):
+            root = root.value
+        imported = isinstance(root.value, ast.Name) and root.value.id in self.module.imports
+        return not imported and name not in self.index.functions
 
     def _registers(self, node: ast.Call) -> None:
         """A call that gives a function to an event loop."""
@@ -355,6 +370,9 @@ class _Calls(_Scoped):
             for node in ast.walk(value.body):
                 if isinstance(node, ast.Call):
                     self._handler(self.dotted(node.func), loop)
+            return
+        if isinstance(value, ast.Attribute) and (made := self.type_of(value.value)) in self.index.bases:
+            self._handler(f"{made}.{value.attr}", loop)
             return
         self._handler(self.dotted(value), loop)
 
@@ -382,6 +400,7 @@ def _points(index: _Index, blocking: Blocking) -> Iterator[HangPoint]:
             pattern = blocking.python(call.name) if call.name and not call.awaited else None
             if pattern is not None:
                 path, certain = _path(index, came, name, call.line)
+                certain = certain and call.certain
                 handler = first[name]
                 shown, fix = call.method or call.name, pattern.advice(handler.toolkit)
                 yield HangPoint(pattern.kind, shown, pattern.operation, fix, handler.why, path, certain)
