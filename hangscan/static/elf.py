@@ -21,7 +21,7 @@ from hangscan.static.blocking import Blocking
 from hangscan.static.handlers import read_handlers
 from hangscan.static.model import Found, HangPoint, Step
 from replayer.demangle import demangle, short
-from replayer.lines import Lines
+from replayer.lines import Lines, Place
 
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _QT_HANDLER = re.compile(
@@ -365,10 +365,10 @@ def _path(
 ) -> tuple[tuple[Step, ...], int]:
     steps: list[Step] = []
     while True:
-        places = lines.at(at)
-        place = places[-1] if places else None
         name = program.by_start[start].name
-        steps.append(Step(name, place.file if place else str(program.path), place.line if place else 0))
+        for place in lines.at(at) or [Place(str(program.path), 0)]:
+            shown = short(demangle(place.function)) if place.function else name
+            steps.append(Step(shown, place.file, place.line))
         before = came[start]
         if before is None:
             return tuple(reversed(steps)), start

@@ -1,6 +1,6 @@
 /* A small key-value server on one epoll loop: SET key value, GET key, STATS, LOG. Every request is answered from the
  * loop, and that is the trouble: SET writes its journal through to the disk, STATS computes for long, LOG asks a name
- * server who is asking. Build: make. Run: ./server PORT; ask with: printf 'SET a 1\n' | nc localhost PORT */
+ * server who is asking. Build: make. Run: build/server PORT; ask with: printf 'SET a 1\n' | nc localhost PORT */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
