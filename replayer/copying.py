@@ -9,12 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import selectors
+import struct
 import time
 
 from interfaces import abi
 from interposer.channel import Channel, Message, Received
 from interposer.kernel import futex_wake
 from interposer.shared import GlobalPage, Ring
+from replayer.corelayout import hidden
 from replayer.debugring import REQUEST_CLONE, debug_area
 from replayer.domain import LiveDomain
 from replayer.errors import CopyError
@@ -24,6 +26,7 @@ from replayer.output import Turns
 from replayer.supervisor import Supervisor
 
 _TIME_LIMIT = 20.0
+_MOST_SHARED = 1024
 
 
 def copy_process(original: Supervisor, number: int) -> Supervisor:
@@ -74,6 +77,7 @@ class _Adoption:
         self._original = original
         self._live = live
         self._copy = copy
+        self._shared = _shared_ranges(min(live.processes))
         self.done = False
 
     def __call__(self, control: Channel, received: Received) -> None:
@@ -96,7 +100,9 @@ class _Adoption:
             complaints = os.dup(self._original._groups[0]._complaints)
             copy._groups.append(Group.adopt(pid, reading, lifeline, complaints))
             control.send(
-                Message(abi.Msg.NEED_RING), fds=(domain.ring_fd, page.fd, theirs.fileno(), reading)
+                Message(abi.Msg.NEED_RING, a=len(self._shared)),
+                b"".join(struct.pack("<QQQ", *one) for one in self._shared),
+                (domain.ring_fd, page.fd, theirs.fileno(), reading),
             )
         finally:
             os.close(reading)
@@ -104,6 +110,28 @@ class _Adoption:
         copy._join(domain, pid, 0, control)
         domain.tasks.clear()
         self.done = True
+
+
+def _shared_ranges(pid: int) -> list[tuple[int, int, int]]:
+    """Address, length and protection of the program's shared mappings, which a copy must have on its own.
+
+    CopyError where two of them show the same memory: in a copy they would not.
+    """
+    found: list[tuple[int, int, int]] = []
+    objects: set[str] = set()
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            place, prot, _offset, device, inode = line.split(None, 5)[:5]
+            start, end = (int(word, 16) for word in place.split("-"))
+            if prot[3] != "s" or hidden(start):
+                continue
+            if "w" in prot and f"{device} {inode}" in objects:
+                raise CopyError("this process maps the same shared memory twice", "Go to another event.")
+            objects.add(f"{device} {inode}")
+            found.append((start, end - start, sum(1 << i for i in range(3) if prot[i] != "-")))
+    if len(found) > _MOST_SHARED:
+        raise CopyError(f"this process has {len(found)} shared mappings", "Go to another event.")
+    return found
 
 
 def _copy_domain(copy: Supervisor, live: LiveDomain) -> LiveDomain:

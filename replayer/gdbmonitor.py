@@ -136,14 +136,14 @@ class Monitor:
         target = source.pop()
         other.append(Checkpoint(timeline.position, timeline.process.copy(), kept=True))
         timeline.restart(target)
-        target.process.close()
+        target.close()
         self._server._tid = timeline.process.tid
         return self._when()
 
     @staticmethod
     def _drop(places: list[Checkpoint]) -> None:
         for one in places:
-            one.process.close()
+            one.close()
         places.clear()
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Search:
         )
         before = [one for one in starts if end.rest_after(one.position) is not None and one.position != end]
         for one in reversed(before):
-            process = one.process.copy()
+            process = self._timeline.fresh(one)
             try:
                 found = self._through(process, one.position, end)
             finally:

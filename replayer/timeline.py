@@ -41,12 +41,20 @@ Progress = Callable[[float, str], None]
 
 @dataclass(eq=False)
 class Checkpoint:
-    """A parked copy. `kept`: the user asked for it, so it stays until it is deleted."""
+    """A parked copy. `kept`: the user asked for it, so it stays until it is deleted.
+
+    `process` is None for the first place of a process that cannot be copied: it is started anew.
+    """
 
     position: Position
-    process: Debuggee
+    process: Debuggee | None
     kept: bool = False
     made: float = field(default_factory=time.monotonic)
+
+    def close(self) -> None:
+        """End the copy."""
+        if self.process is not None:
+            self.process.close()
 
 
 class Timeline:
@@ -69,6 +77,7 @@ class Timeline:
         self._last: Stop | None = None
         self._clear: tuple[Position, Triggers, Position] | None = None
         self._echo = echo is not None
+        self._descriptors = echo
         self.checkpoints: list[Checkpoint] = []
         self.progress: Progress | None = None
         self.interrupted: Callable[[], bool] | None = None
@@ -103,7 +112,7 @@ class Timeline:
             self._closed = True
             self.process.close()
             for checkpoint in self.checkpoints:
-                checkpoint.process.close()
+                checkpoint.close()
             self.checkpoints.clear()
             if self._owns_reader:
                 self.reader.close()
@@ -236,7 +245,7 @@ class Timeline:
         rest = position.rest_after(self.position)
         nearest = self.nearest(position)
         if rest is None or (nearest.position.event > self.position.event):
-            self._replace(nearest.process.copy(), nearest.position)
+            self._replace(self.fresh(nearest), nearest.position)
         self._run_to(position)
 
     def nearest(self, position: Position, strictly: bool = False) -> Checkpoint:
@@ -258,7 +267,7 @@ class Timeline:
         """A process of its own that stands at `position`; the caller closes it."""
         at, process = self.position, self.process
         nearest = self.nearest(position)
-        self.process, self.position = nearest.process.copy(), nearest.position
+        self.process, self.position = self.fresh(nearest), nearest.position
         try:
             self._run_to(position)
             return self.process
@@ -423,12 +432,18 @@ class Timeline:
     def restart(self, checkpoint: Checkpoint) -> None:
         """Go to a kept place."""
         self._check()
-        self._replace(checkpoint.process.copy(), checkpoint.position)
+        self._replace(self.fresh(checkpoint), checkpoint.position)
 
     def delete(self, checkpoint: Checkpoint) -> None:
         """Give a kept place up."""
         self.checkpoints.remove(checkpoint)
-        checkpoint.process.close()
+        checkpoint.close()
+
+    def fresh(self, checkpoint: Checkpoint) -> Debuggee:
+        """A process of its own that stands at a checkpoint; the caller closes it."""
+        if checkpoint.process is not None:
+            return checkpoint.process.copy()
+        return Debuggee.start(self.reader, self.domain, self.first, echo=self._descriptors)
 
     def _add_checkpoint(self) -> None:
         if any(one.position == self.position for one in self.checkpoints):
@@ -437,13 +452,13 @@ class Timeline:
             self.checkpoints.append(Checkpoint(self.position, self.process.copy()))
         except CopyError:
             if not self.checkpoints:
-                raise
+                self.checkpoints.append(Checkpoint(self.position, None))
             return
         self._thin_out()
 
     def _thin_out(self) -> None:
         """Give up the automatic checkpoint whose neighbours are nearest to each other."""
-        own = [one for one in self.checkpoints if not one.kept]
+        own = [one for one in self.checkpoints if not one.kept and one.process is not None]
         if len(own) <= _MAX_CHECKPOINTS:
             return
         own.sort(key=lambda one: (one.position.event, _progress(one.position)))

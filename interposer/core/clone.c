@@ -19,6 +19,29 @@ static void move_fd(s32 fd, u32 which) {
   SYS1(RR_NR_close, fd);
 }
 
+struct shared_range { u64 addr, len, prot; };
+static struct shared_range ranges[1024];
+
+/* What the copy shares with the original becomes its own. */
+static void make_private(u64 count) {
+  for (u64 i = 0; i < count && i < 1024; i++) {
+    struct shared_range *range = &ranges[i];
+    s64 fresh = SYS6(RR_NR_mmap, 0, range->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fresh < 0 && fresh > -4096) fatal("no memory for a copy of the process");
+    if (!(range->prot & PROT_READ)) SYS3(RR_NR_mprotect, range->addr, range->len, PROT_READ);
+    for (u64 at = 0; at < range->len; at += PAGE) {
+      const u64 *words = (const u64 *)(range->addr + at);
+      u64 first, any = 0;
+      if (rr_load64(&first, words)) continue; /* behind the end of a file */
+      for (u32 k = 0; k < PAGE / 8; k++) any |= words[k];
+      if (any) rr_copy((void *)((u64)fresh + at), words, PAGE);
+    }
+    SYS3(RR_NR_mprotect, fresh, range->len, range->prot);
+    if (SYS5(RR_NR_mremap, fresh, range->len, range->len, MREMAP_MAYMOVE | MREMAP_FIXED, range->addr) != (s64)range->addr)
+      fatal("shared memory of a copy of the process cannot be made its own");
+  }
+}
+
 /* The copy's own ring, page, and descriptors; the tool answers on a new control socket. */
 static void receive_own(struct thread *th) {
   s32 pair[2], fds[4] = {-1, -1, -1, -1};
@@ -27,13 +50,14 @@ static void receive_own(struct thread *th) {
   struct rr_msg msg = {.type = RR_M_NEED_RING, .a = space.domain, .b = th->pid, .d = 2};
   if (channel_send(HIDDEN(RR_FD_HELLO), &msg, &pair[1], 1) < 0) fatal("the replayer is gone");
   SYS1(RR_NR_close, pair[1]);
-  if (channel_receive(CONTROL, &msg, NULL, 0, fds, 4) < 0 || msg.result || fds[3] < 0) SYS1(RR_NR_exit_group, 0);
+  if (channel_receive(CONTROL, &msg, ranges, sizeof ranges, fds, 4) < 0 || msg.result || fds[3] < 0) SYS1(RR_NR_exit_group, 0);
   map_shared(RR_RING, RR_RING_SIZE, fds[0]);
   map_shared(RR_GLOBAL, PAGE, fds[1]);
   SYS1(RR_NR_close, fds[0]);
   move_fd(fds[1], RR_FD_GLOBAL);
   move_fd(fds[2], RR_FD_HELLO);
   move_fd(fds[3], RR_FD_COUNT - 1);
+  make_private(msg.a);
 }
 
 static void tell_task(struct thread *th) {

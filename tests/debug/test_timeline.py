@@ -306,3 +306,29 @@ def test_back_over_a_second_of_computing(recorded: Record) -> None:
         assert walk.register("rdi") == 1
     finally:
         timeline.close()
+
+
+def test_shared_memory_is_not_shared_with_checkpoints(recorded: Record) -> None:
+    """GIVEN memory shared with a file and a child WHEN gone to and fro THEN each place has its own values."""
+    walk = Walk(recorded("shared.c"))
+    timeline = walk.timeline
+    try:
+        change = Triggers(frozenset([walk.address("change")]))
+
+        def value() -> int:
+            return timeline.read_int(timeline.read_int(walk.address("anonymous")))
+
+        timeline.seek(timeline.first)
+        for n in range(1, 6):
+            timeline.forward(change)
+            assert (walk.register("rdi"), value()) == (n, sum(range(n)))
+        for n in (4, 3, 2, 1):
+            timeline.backward(change)
+            assert (walk.register("rdi"), value()) == (n, sum(range(n)))
+        timeline.end()
+        assert value() == 155
+        timeline.seek(timeline.first)
+        timeline.forward(change)
+        assert value() == 0
+    finally:
+        timeline.close()
