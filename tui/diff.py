@@ -76,11 +76,9 @@ class DiffTui(RrPyTui):
             yield DiffList(self.comparison, id="diff-list")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.run_worker(self._compare, thread=True, exclusive=True, group="diff")
 
     def on_unmount(self) -> None:
-        super().on_unmount()
         self.comparison.a.close()
 
     @property

@@ -70,7 +70,6 @@ class LiveTui(RrPyTui):
         yield Output(id="output")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.detail.display = False
         self.query_one(Output).add_class("open")
         self.run_worker(self._pump, thread=True, group="output")

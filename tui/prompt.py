@@ -39,8 +39,6 @@ class PromptInput(Input):
                     prompt.cancel()
                 case key:
                     prompt.move(1 if key == "down" else -1)
-            return
-        await super()._on_key(event)
 
 
 class Prompt(Vertical):

@@ -169,27 +169,23 @@ class TimelineView(RowList):
         if self.timeline is not None and 0 <= column < self.columns:
             width = self.span[1] - self.span[0]
             self.when = self.span[0] + column * width // self.columns
-        super().on_click(event)
         self.refresh()
-        self._tell()
+        self.call_after_refresh(self._tell)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel zooms with ctrl, and scrolls the lanes without."""
         if event.ctrl:
             event.stop()
+            event.prevent_default()
             self.zoom(-1)
-        else:
-            super().on_mouse_scroll_down(event)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         if event.ctrl:
             event.stop()
+            event.prevent_default()
             self.zoom(1)
-        else:
-            super().on_mouse_scroll_up(event)
 
     def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
         self.post_message(self.Wanted())
 
     def empty_text(self) -> str:

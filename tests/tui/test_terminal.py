@@ -143,7 +143,7 @@ def test_recording_is_watched(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type("Enter")
     terminal.wait_for("hello Ada", "ended with status 7")
     terminal.type("Escape")
-    terminal.wait_for("1 Events", absent="LIVE")
+    terminal.wait_for("o: type to the program", absent="LIVE")
     terminal.type("q")
     terminal.wait_for("$ ", absent="1 Events")
     terminal.text("echo status $?")
