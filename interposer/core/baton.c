@@ -41,7 +41,7 @@ static void exiting_waits(struct thread *th) {
   while (th->process->exiting) SYS0(RR_NR_pause);
 }
 
-void baton_take(struct thread *th) {
+static void take(struct thread *th) {
   u32 mine = th->real_tid;
   exiting_waits(th);
   if (unlikely(GLOBAL->seed)) chaos_hold_back(th);
@@ -75,6 +75,11 @@ taken:
     RING->held_since = now_coarse();
     handed_over();
   }
+}
+
+void baton_take(struct thread *th) {
+  do take(th);
+  while (unlikely(held_by_tracer(th)));
 }
 
 void baton_give(struct thread *th) {

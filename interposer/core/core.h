@@ -122,6 +122,7 @@ struct thread {
   u32 vforked;            /* its creator waits for its exec or exit */
   u32 creator;
   u32 poked;
+  volatile u32 tracer;    /* tid of the task that has attached to this one (futex word) */
   u32 call_restartable;
   u64 child_stack;
   u64 time_in;            /* of the call being made */
@@ -174,6 +175,7 @@ static inline int in_slots(u64 address) { return address - RR_SLOT_TABLE < RR_SL
 /* ---- thread.c ---- */
 struct thread *thread_allocate(void);
 u32 threads_made(void); /* blocks that have ever been used: the first so many */
+struct thread *thread_find(u32 tid);   /* of any process of this address space; NULL: it has ended */
 void thread_become(struct thread *th); /* GS base and alternate stack of the calling thread */
 void thread_dispatch_on(void);         /* SUD for the calling thread */
 struct process *process_allocate(void);
@@ -301,6 +303,12 @@ void replay_expect(struct thread *th, u32 kind); /* consumes an event of this ki
 /* ---- virtual.c: calls the core answers itself, the same when recording and replaying ---- */
 int is_virtual(u64 nr, const u64 *args);
 s64 do_virtual(struct thread *th, u64 nr, u64 *args);
+
+/* ---- ptrace.c ---- */
+s64 do_ptrace(struct thread *th, const u64 *args);
+int waits_for_traced(const u64 *args);
+s64 wait_for_traced(const u64 *args);
+int held_by_tracer(struct thread *th);
 
 /* ---- signals.c ---- */
 void signals_install(struct process *process);

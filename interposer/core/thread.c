@@ -87,6 +87,12 @@ struct process *process_allocate(void) {
   return NULL;
 }
 
+struct thread *thread_find(u32 tid) {
+  for (u32 i = 0; i < blocks_made; i++)
+    if (block(i)->in_use && block(i)->alive && block(i)->tid == tid) return block(i);
+  return NULL;
+}
+
 void thread_become(struct thread *th) {
   struct stack_k stack = {.sp = THREAD_STACK_TOP(th) - THREAD_STACK_SIZE, .size = THREAD_STACK_SIZE};
   if (SYS2(RR_NR_arch_prctl, ARCH_SET_GS, th) < 0) fatal("the GS base cannot be set");

@@ -19,6 +19,7 @@ int is_virtual(u64 nr, const u64 *args) {
     case RR_NR_prctl: return virtual_prctl(args[0]);
     case RR_NR_seccomp: return args[0] <= 1;
     case RR_NR_ptrace: return 1;
+    case RR_NR_wait4: return waits_for_traced(args);
     default: return 0;
   }
 }
@@ -70,9 +71,8 @@ s64 do_virtual(struct thread *th, u64 nr, u64 *args) {
     case RR_NR_seccomp:
       if (space.recording) report(RR_REP_SECCOMP, 0, 0, 0);
       return args[1] & 8 ? -EINVAL : 0; /* no notification descriptor */
-    case RR_NR_ptrace:
-      if (space.recording) report(RR_REP_PTRACE, 0, 0, 0);
-      return -EPERM;
+    case RR_NR_ptrace: return do_ptrace(th, args);
+    case RR_NR_wait4: return wait_for_traced(args);
     default: return -ENOSYS;
   }
 }
