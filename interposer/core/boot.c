@@ -153,20 +153,17 @@ s32 ring_ask(u32 domain, u32 pid) {
   return fd;
 }
 
-static void boot_map(const struct rr_boot *op) {
+static void boot_map(struct process *process, const struct rr_boot *op) {
   s32 fd = -1;
   u64 offset = 0, flags = (op->flags & 1 ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED | MAP_NORESERVE;
   if (op->file) {
-    struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = op->file, .b = op->off, .c = op->len, .d = op->prot | flags << 32};
-    if (channel_send(CONTROL, &msg, NULL, 0) < 0 ||
-        channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || msg.result || fd < 0)
-      fatal("a file that the program maps is not available");
-    offset = msg.a;
+    fd = trace_file(process, op->file, op->off, op->len, op->prot | flags << 32, &offset);
+    if (fd < 0) fatal("a file that the program maps is not available");
   } else {
     flags |= MAP_ANONYMOUS;
   }
   if (SYS6(RR_NR_mmap, op->addr, op->len, op->prot, flags, fd, offset) != (s64)op->addr) fatal("the address space cannot be laid out");
-  if (fd >= 0) SYS1(RR_NR_close, fd);
+  if (fd >= 0 && fd != process->kept_fd) SYS1(RR_NR_close, fd);
 }
 
 /* Writes bytes whatever the protection: the mapping is private. */
@@ -175,6 +172,20 @@ static void boot_write(u64 address, const void *data, u64 len, u32 prot) {
   if (!(prot & PROT_WRITE)) SYS3(RR_NR_mprotect, page, span, PROT_READ | PROT_WRITE);
   if (rr_copy((void *)address, data, len)) fatal("the address space cannot be filled");
   if (!(prot & PROT_WRITE)) SYS3(RR_NR_mprotect, page, span, prot);
+}
+
+/* A CPUID instruction, and those that follow in the plan and lie on its page. The bytes of their steps. */
+static u64 boot_patch(const struct rr_boot *op, u64 left) {
+  u64 page = op->addr & ~(PAGE - 1), prot = op->prot ? op->prot : PROT_READ | PROT_EXEC, used = 0;
+  u8 patched = RR_CPUID_BYTE;
+  if (!(prot & PROT_WRITE)) SYS3(RR_NR_mprotect, page, PAGE, PROT_READ | PROT_WRITE);
+  boot_write(op->addr, &patched, 1, PROT_WRITE);
+  for (const struct rr_boot *next = op + 1; left - used >= sizeof *next; next++, used += sizeof *next) {
+    if (next->op != RR_B_PATCH || (next->addr & ~(PAGE - 1)) != page || next->prot != op->prot) break;
+    boot_write(next->addr, &patched, 1, PROT_WRITE);
+  }
+  if (!(prot & PROT_WRITE)) SYS3(RR_NR_mprotect, page, PAGE, prot);
+  return used;
 }
 
 NORETURN void rr_boot_replay(u64 *stack) {
@@ -188,12 +199,11 @@ NORETURN void rr_boot_replay(u64 *stack) {
   patch_reserve();
   struct thread *th = first_thread();
   u64 bytes = ring_receive(space.domain, 0, 1, 0), at = 0, entry = 0, sp = 0;
-  u8 patched = RR_CPUID_BYTE;
   while (at + sizeof(struct rr_boot) <= bytes) {
     const struct rr_boot *op = (const struct rr_boot *)(RR_BOOT + at);
     at += sizeof *op;
     switch (op->op) {
-      case RR_B_MAP: boot_map(op); break;
+      case RR_B_MAP: boot_map(th->process, op); break;
       case RR_B_DATA:
         boot_write(op->addr, op + 1, op->len, op->prot ? op->prot : PROT_READ | PROT_WRITE);
         at += (op->len + 7) & ~7ul;
@@ -204,7 +214,7 @@ NORETURN void rr_boot_replay(u64 *stack) {
           fatal("the stack cannot be laid out");
         break;
       case RR_B_BRK: space.brk = op->addr; break;
-      case RR_B_PATCH: boot_write(op->addr, &patched, 1, op->prot ? op->prot : PROT_READ | PROT_EXEC); break;
+      case RR_B_PATCH: at += boot_patch(op, bytes - at); break;
       case RR_B_START: entry = op->addr, sp = op->len; break;
     }
   }

@@ -77,6 +77,9 @@ struct process {
   u8 fd_class[FD_CACHE];          /* enum fd_class */
   u8 fd_waits[FD_CACHE];          /* 0 unknown, 1 a call on it may wait, 2 it never does */
   u8 unmapped[FD_CACHE];          /* = space.map_generation: no shared mapping shows this descriptor's file */
+  u32 kept_file;    /* replay: the file mapped last (0: none), which is open as kept_fd */
+  s32 kept_fd;
+  u64 kept_shift;   /* what its offsets differ by in kept_fd */
 };
 
 /* per address space: in the core's data, copied by fork */
@@ -388,6 +391,7 @@ u64 save_memory(struct thread *th);
 NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 auxv);
 NORETURN void rr_boot_replay(u64 *stack);
 void trap_instructions(void);   /* RDTSC and, where it can be, CPUID */
+s32 trace_file(struct process *process, u32 file, u64 offset, u64 length, u64 how, u64 *at);
 void read_cpuid(u32 leaf, u32 sub, u64 *out); /* what the recorded program gets: eax, ebx, ecx, edx */
 void untrap_instructions(void);
 void threads_forget_others(struct thread *self);

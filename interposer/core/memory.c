@@ -80,15 +80,18 @@ static struct known_file *known_file(const struct stat_k *s) {
   return NULL;
 }
 
-static void patch_byte(u64 address, u64 prot) {
-  u8 *at = (u8 *)address;
-  u64 page = address & ~(PAGE - 1);
-  if (*at != 0x0f || at[1] != 0xa2) return;
-  if (!(prot & PROT_WRITE) && SYS3(RR_NR_mprotect, page, PAGE, prot | PROT_WRITE) < 0 &&
-      SYS3(RR_NR_mprotect, page, PAGE, PROT_READ | PROT_WRITE) < 0)
-    return;
-  *at = RR_CPUID_BYTE;
-  if (!(prot & PROT_WRITE)) SYS3(RR_NR_mprotect, page, PAGE, prot);
+/* Makes the CPUID instructions at these offsets, ascending, invalid: those of one page at a time. */
+static void patch_all(u64 base, const u32 *offsets, u32 count, u64 prot) {
+  for (u32 i = 0; i < count;) {
+    u64 page = (base + offsets[i]) & ~(PAGE - 1);
+    int open = prot & PROT_WRITE || SYS3(RR_NR_mprotect, page, PAGE, prot | PROT_WRITE) >= 0 ||
+               SYS3(RR_NR_mprotect, page, PAGE, PROT_READ | PROT_WRITE) >= 0;
+    for (; i < count && ((base + offsets[i]) & ~(PAGE - 1)) == page; i++) {
+      u8 *at = (u8 *)base + offsets[i];
+      if (open && *at == 0x0f && at[1] == 0xa2) *at = RR_CPUID_BYTE;
+    }
+    if (open && !(prot & PROT_WRITE)) SYS3(RR_NR_mprotect, page, PAGE, prot);
+  }
 }
 
 /* Asks the recorder what this file is; adds RR_R_FILE to the event; patches CPUID instructions. Returns its number. */
@@ -121,8 +124,8 @@ static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const str
     for (u32 i = 0; i < npatches; i++)
       if (patches[i] >= args[5] && patches[i] + 2ul <= args[5] + args[1]) {
         answer[2 + n++] = (u32)(patches[i] - args[5]);
-        patch_byte(address + patches[i] - args[5], args[2]);
       }
+  patch_all(address, answer + 2, n, args[2]);
   answer[0] = number;
   answer[1] = n;
   log_bytes(th, RR_R_FILE, 255, address, answer, 8 + 4ul * n);
@@ -299,14 +302,32 @@ void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result) {
 
 static void diverge(struct thread *th, const struct rr_event *event) { park(th, RR_DIV_MEMORY, event); }
 
-static void map_file(struct thread *th, u64 *args, const struct rr_event *event, const struct rr_mapped *mapped, u64 flags) {
+/* A descriptor of a file of the trace, the caller's while kept_fd differs, and the offset to map it at. That of a private
+ * mapping is kept: linkers map a file several times. Negative when the file is not available. */
+s32 trace_file(struct process *process, u32 file, u64 offset, u64 length, u64 how, u64 *at) {
+  int keep = (how >> 32 & MAP_TYPE) == MAP_PRIVATE;
   s32 fd = -1;
-  struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = mapped->file, .b = args[5], .c = args[1], .d = args[2] | args[3] << 32};
-  if (channel_send(CONTROL, &msg, NULL, 0) < 0 ||
-      channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || msg.result || fd < 0)
-    diverge(th, event);
-  s64 got = SYS6(RR_NR_mmap, event->result, args[1], args[2], flags, fd, msg.a);
-  SYS1(RR_NR_close, fd);
+  if (keep && process->kept_file == file) {
+    *at = offset + process->kept_shift;
+    return process->kept_fd;
+  }
+  struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = file, .b = offset, .c = length, .d = how};
+  if (channel_send(CONTROL, &msg, NULL, 0) < 0 || channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || msg.result) return -1;
+  *at = msg.a;
+  if (!keep || fd < 0) return fd;
+  if (process->kept_file) SYS1(RR_NR_close, process->kept_fd);
+  process->kept_file = file;
+  process->kept_fd = fd;
+  process->kept_shift = msg.a - offset;
+  return fd;
+}
+
+static void map_file(struct thread *th, u64 *args, const struct rr_event *event, const struct rr_mapped *mapped, u64 flags) {
+  u64 at = 0;
+  s32 fd = trace_file(th->process, mapped->file, args[5], args[1], args[2] | args[3] << 32, &at);
+  if (fd < 0) diverge(th, event);
+  s64 got = SYS6(RR_NR_mmap, event->result, args[1], args[2], flags, fd, at);
+  if (fd != th->process->kept_fd) SYS1(RR_NR_close, fd);
   if (got != event->result) diverge(th, event);
 }
 
@@ -329,8 +350,7 @@ static void replay_mmap(struct thread *th, u64 *args, const struct rr_event *eve
   if (overlaps_core((u64)event->result, args[1])) diverge(th, event);
   if (mapped && mapped->file) {
     map_file(th, args, event, mapped, flags);
-    const u32 *offsets = (const u32 *)(mapped + 1);
-    for (u32 i = 0; i < mapped->npatches; i++) patch_byte((u64)event->result + offsets[i], args[2]);
+    patch_all((u64)event->result, (const u32 *)(mapped + 1), mapped->npatches, args[2]);
   } else if (SYS6(RR_NR_mmap, event->result, args[1], args[2], flags | MAP_ANONYMOUS, -1, 0) != event->result) {
     diverge(th, event);
   }

@@ -48,6 +48,7 @@ static struct thread *prepare_child(struct thread *th, const struct clone_reques
     copy_bytes((u8 *)child->process + 4, (u8 *)th->process + 4, sizeof *child->process - 4);
     child->process->nthreads = 1;
     child->process->exiting = 0;
+    if (want->flags & CLONE_FILES) child->process->kept_file = 0;
     child->process->execing = 0;
     child->process->guest = 1;
   }

@@ -71,6 +71,14 @@ void threads_forget_others(struct thread *self) {
     if (&processes[i] != self->process) processes[i].used = 0;
 }
 
+const struct thread *thread_by_tid(const struct thread *th, u32 tid) {
+  for (u32 i = 0; i < blocks_made; i++) {
+    const struct thread *of = block(i);
+    if (of->in_use && of->alive && of->process == th->process && of->tid == tid) return of;
+  }
+  return NULL;
+}
+
 void threads_release_robust(struct thread *th) {
   for (u32 i = 0; i < blocks_made; i++) {
     const struct thread *of = block(i);

@@ -15,7 +15,7 @@ static int virtual_prctl(u64 option) {
 int is_virtual(u64 nr, const u64 *args) {
   switch (nr) {
     case RR_NR_rt_sigaction: case RR_NR_rt_sigprocmask: case RR_NR_sigaltstack: case RR_NR_set_tid_address:
-    case RR_NR_set_robust_list: case RR_NR_arch_prctl: return 1;
+    case RR_NR_set_robust_list: case RR_NR_get_robust_list: case RR_NR_arch_prctl: return 1;
     case RR_NR_prctl: return virtual_prctl(args[0]);
     case RR_NR_seccomp: return args[0] <= 1;
     case RR_NR_ptrace: return 1;
@@ -56,6 +56,13 @@ static s64 do_prctl(struct thread *th, u64 *args) {
   }
 }
 
+static s64 do_get_robust_list(struct thread *th, u64 *args) {
+  u64 size = 24;
+  const struct thread *of = (u32)args[0] == 0 || (u32)args[0] == th->tid ? th : thread_by_tid(th, (u32)args[0]);
+  if (!of) return -ESRCH;
+  return rr_copy((void *)args[2], &size, 8) || rr_copy((void *)args[1], &of->robust_head, 8) ? -EFAULT : 0;
+}
+
 s64 do_virtual(struct thread *th, u64 nr, u64 *args) {
   switch (nr) {
     case RR_NR_rt_sigaction: return do_rt_sigaction(th, args);
@@ -66,6 +73,7 @@ s64 do_virtual(struct thread *th, u64 nr, u64 *args) {
       if (args[1] != 24) return -EINVAL;
       th->robust_head = args[0];
       return 0;
+    case RR_NR_get_robust_list: return do_get_robust_list(th, args);
     case RR_NR_arch_prctl: return do_arch_prctl(th, args);
     case RR_NR_prctl: return do_prctl(th, args);
     case RR_NR_seccomp:
