@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import resource
+import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from interfaces import abi
 from replayer.errors import NothingToReplayError
 from tracefile.records import BootImage, BootMapping
 
+_BOOT = struct.Struct("<IIIIQQQ")
 _PAGE = 4096
 _PROT_READ_WRITE = 3
 _MAP_SHARED = 1
@@ -37,8 +40,8 @@ class Step(NamedTuple):
 
     def encode(self) -> bytes:
         """The bytes the core reads."""
-        head = abi.Boot(self.op, self.prot, self.file, self.flags, self.addr, self.len, self.off)
-        return bytes(head) + self.data + bytes(-len(self.data) % 8)
+        head = _BOOT.pack(self.op, self.prot, self.file, self.flags, self.addr, self.len, self.off)
+        return head + self.data + bytes(-len(self.data) % 8)
 
 
 def steps(image: BootImage, stack_limit: int | None = None) -> list[Step]:
@@ -67,7 +70,7 @@ def steps(image: BootImage, stack_limit: int | None = None) -> list[Step]:
         plan += _mapped(mapping)
     plan.append(_stack(image, stack_top, stack_prot, taken, stack_limit))
     plan.append(Step(abi.BootOp.DATA, image.stack_start, len(image.stack), stack_prot, data=image.stack))
-    plan += [Step(abi.BootOp.PATCH, address, prot=_prot_at(image, address)) for address in image.patches]
+    plan += _patched(image)
     plan.append(Step(abi.BootOp.BRK, image.brk))
     plan.append(Step(abi.BootOp.START, entry, stack_pointer))
     return plan
@@ -87,9 +90,14 @@ def _mapped(mapping: BootMapping) -> list[Step]:
     return found
 
 
-def _prot_at(image: BootImage, address: int) -> int:
-    """The protection of the mapping that holds an address; 0 where there is none."""
-    return next((one.prot for one in image.mappings if one.start <= address < one.end), 0)
+def _patched(image: BootImage) -> Iterator[Step]:
+    """The CPUID instructions, with the protection of the mapping around each; 0 where there is none."""
+    start = end = prot = 0
+    for address in image.patches:
+        if not start <= address < end:
+            around = next((one for one in image.mappings if one.start <= address < one.end), None)
+            start, end, prot = (around.start, around.end, around.prot) if around else (0, 0, 0)
+        yield Step(abi.BootOp.PATCH, address, prot=prot)
 
 
 def _stack(image: BootImage, top: int, prot: int, taken: int, limit: int | None) -> Step:
