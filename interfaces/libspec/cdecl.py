@@ -23,7 +23,7 @@ typedef unsigned int socklen_t; typedef int wchar_t;
 """
 """Types every interface file may use."""
 
-HELPERS = frozenset({"old", "strlen", "wcslen", "min", "max", "is_output", "count", "fd_is_output", "fd_is_live", "strnlen"})
+HELPERS = frozenset({"old", "strlen", "wcslen", "min", "max", "is_output", "is_standard", "count", "fd_is_output", "fd_is_live", "strnlen"})
 """Functions an expression may call."""
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

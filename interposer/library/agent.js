@@ -3,6 +3,7 @@ const LIBC = ['memset', 'memcpy', 'memcmp', 'strlen', 'strnlen', 'wcslen', 'sysc
   'malloc', 'free', '__register_atfork'];
 const loaded = {};       // soname -> module
 const hooked = {};       // function -> number of hooks
+const targets = new Set();
 const problems = [];
 const imported = [];
 const STATE_SIZE = 131072;
@@ -35,6 +36,8 @@ function install(interfaceIndex, module) {
     if (target === null) continue;
     try {
       const stub = part.module['rr_f_' + item.name];
+      if (targets.has(target.toString())) { item.done = true; continue; }
+      targets.add(target.toString());
       if (item.variadic !== '') {
         const other = module.findExportByName(item.variadic);
         if (other === null) { problems.push([item.name, 'variadic', item.variadic]); continue; }
@@ -42,10 +45,12 @@ function install(interfaceIndex, module) {
       }
       const slot = part.orig.add(8 * item.index);
       slot.writePointer(target);
+      const inside = target.compare(module.base) >= 0 && target.compare(module.base.add(module.size)) < 0;
       try {
+        if (!inside) throw new Error('lies in the kernel\'s own page');
         slot.writePointer(Interceptor.replaceFast(target, stub));
       } catch (e) {
-        const copy = moveTiny(target, stub);
+        const copy = inside ? moveTiny(target, stub) : null;
         if (copy !== null) {
           slot.writePointer(copy);
           item.done = true;
@@ -141,7 +146,7 @@ rpc.exports = {
     aliases = given.aliases;
     const names = {};
     for (const name of LIBC) names[name] = libc(name);
-    for (const name of ['stdout', 'stderr']) names[name] = libc(name);
+    for (const name of ['stdin', 'stdout', 'stderr']) names[name] = libc(name);
     const open = new NativeFunction(libc('open'), 'int', ['pointer', 'int']);
     const mmap = new NativeFunction(libc('mmap'), 'pointer', ['pointer', 'size_t', 'int', 'int', 'int', 'int64']);
     const close = new NativeFunction(libc('close'), 'int', ['int']);

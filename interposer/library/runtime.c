@@ -544,8 +544,10 @@ int rr_callback_slot(void *p, void **fns, int most, u32 nr)
 }
 
 int rr_fd_is_output(int fd) { return fd == 1 || fd == 2; }
-extern void *stdout, *stderr;
+extern void *stdout, *stderr, *stdin;
 int rr_is_output(void *s) { return s == stdout || s == stderr; }
+
+int rr_is_standard(void *s) { return s == stdout || s == stderr || s == stdin; }
 
 /* ---- threads ---- */
 struct rr_start { void *(*run)(void *); void *arg; u32 id; };

@@ -48,6 +48,7 @@ extern void *rr_strings_of(struct rr_event *e, int arg);
 extern int rr_callback_slot(void *p, void **fns, int most, u32 nr);
 extern int rr_fd_is_output(int fd);
 extern int rr_is_output(void *stream);
+extern int rr_is_standard(void *stream);
 extern u64 strlen(const char *);
 extern u64 strnlen(const char *, u64);
 extern u64 wcslen(const int *);
@@ -58,4 +59,5 @@ extern void *memcpy(void *, const void *, u64);
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define is_output(s) rr_is_output((void *)(s))
+#define is_standard(s) rr_is_standard((void *)(s))
 #define fd_is_output(fd) rr_fd_is_output(fd)
