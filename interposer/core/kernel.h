@@ -131,6 +131,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #define PR_GET_AUXV 0x41555856
 #define PR_SET_PTRACER 0x59616d61
+#define PR_GET_TID_ADDRESS 40
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_FS 0x1002
 #define ARCH_GET_FS 0x1003
