@@ -20,12 +20,12 @@ TOP_KEYS = {"title": str, "library": (str, list), "types": str, "handles": list,
             "function": dict, "callback": dict, "name": str, "optional": bool}  # fmt: skip
 FUNCTION_KEYS = {"prototype": str, "args": dict, "returns": str, "outputs": list, "inputs": list, "errno": bool,
                  "release": bool, "ordered": bool, "live": str, "variadic": str, "special": str,
-                 "optional": bool, "ends": bool}  # fmt: skip
+                 "optional": bool, "ends": bool, "refuse": int}  # fmt: skip
 CALLBACK_KEYS = {"prototype": str, "args": dict, "returns": str}
 SPECIALS = frozenset({
     "pthread_create", "pthread_join", "cond_wait", "fork", "once",
 })  # fmt: skip
-EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer")
+EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer", "line")
 INPUT_KINDS = ("value", "string", "bytes")
 
 
@@ -168,7 +168,7 @@ class _Reader:
             release=table.get("release", False), ordered=table.get("ordered", False),
             live=table.get("live", ""), variadic=table.get("variadic", ""), special=special,
             optional=table.get("optional", self.document.get("optional", False)),
-            ends=table.get("ends", False), has_dots=prototype.has_dots,
+            ends=table.get("ends", False), refuse=table.get("refuse", 0), has_dots=prototype.has_dots,
         )  # fmt: skip
 
     def _parameters(
@@ -250,7 +250,7 @@ class _Reader:
                 raise SpecError(self.file, where, key,
                                 f"{text!r} does not begin with one of {', '.join(known)} and a colon")  # fmt: skip
             size = ""
-            if kind in ("bytes", "offset"):
+            if kind in ("bytes", "offset", "line"):
                 rest, bar, size = rest.partition("|")
                 rest, size = rest.strip(), size.strip()
                 if not bar or not size:

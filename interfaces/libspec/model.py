@@ -69,7 +69,7 @@ class Extra:
     `kind`: 'value' (an lvalue), 'advance' (a pointer moved on in the program's own memory), 'string' (a char
     pointer set to the library's text), 'bytes' (`size` bytes at the pointer `expression`), 'offset' (a pointer
     into the same memory of the program as the pointer `size`), 'pointer' (a pointer of the program that the
-    library kept). `when` is a C condition.
+    library kept), 'line' (as getline does: a malloc'd buffer made larger if need be, whose size is in `room`). `when` is a C condition.
     """
 
     kind: str
@@ -84,7 +84,8 @@ class Function:
 
     `live`: C condition under which the call is made in earnest in replay, too, and not logged. `variadic`: name of
     the variant that takes a va_list. `special`: a function the engine knows by name. `release`: logged
-    before it is carried out, because what it gives up another thread may take at once.
+    before it is carried out, because what it gives up another thread may take at once. `refuse`: an errno with which
+    the call always fails, so that the program takes another way.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Function:
     special: str = ""
     optional: bool = False
     ends: bool = False
+    refuse: int = 0
     has_dots: bool = False
 
 

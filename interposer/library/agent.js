@@ -1,9 +1,9 @@
 // Puts the stubs of library interfaces in place. The plan comes from interposer/library/engine.py.
 const LIBC = ['memset', 'memcpy', 'memcmp', 'strlen', 'strnlen', 'wcslen', 'syscall', 'clock_gettime', '__errno_location',
-  'malloc', 'free', '__register_atfork'];
+  'malloc', 'realloc', 'free', '__register_atfork'];
 const loaded = {};       // soname -> module
 const hooked = {};       // function -> number of hooks
-const targets = new Set();
+const targets = new Map();
 const problems = [];
 const imported = [];
 const STATE_SIZE = 131072;
@@ -36,8 +36,14 @@ function install(interfaceIndex, module) {
     if (target === null) continue;
     try {
       const stub = part.module['rr_f_' + item.name];
-      if (targets.has(target.toString())) { item.done = true; continue; }
-      targets.add(target.toString());
+      const before = targets.get(target.toString());
+      if (before !== undefined) {
+        if (before.imported) redirectAll({ name: item.name, target, stub: before.stub });
+        item.done = true;
+        continue;
+      }
+      const known = { stub, imported: false };
+      targets.set(target.toString(), known);
       if (item.variadic !== '') {
         const other = module.findExportByName(item.variadic);
         if (other === null) { problems.push([item.name, 'variadic', item.variadic]); continue; }
@@ -56,8 +62,8 @@ function install(interfaceIndex, module) {
           item.done = true;
           continue;
         }
-        imported.push({ name: item.name, target, stub });
-        for (const other of Process.enumerateModules()) redirect(other, imported[imported.length - 1]);
+        known.imported = true;
+        redirectAll({ name: item.name, target, stub });
       }
       item.done = true;
     } catch (e) {
@@ -111,6 +117,11 @@ function moveTiny(target, stub) {
   Memory.patchCode(target, 5, code => { code.writeU8(0xe9); code.add(1).writeS32(thunk.sub(target).toInt32() - 5); });
   keep.push(copy);
   return copy;
+}
+
+function redirectAll(item) {
+  imported.push(item);
+  for (const module of Process.enumerateModules()) redirect(module, item);
 }
 
 // A function too short to take a jump is replaced where other modules import it.

@@ -188,6 +188,8 @@ class _Stub:
         done = "\treturn;" if f.returns.kind == "void" else "\treturn result;"
         if f.live:
             lines.append(f"\tif ({f.live}) {{ rr_live_enter(&rr_c); {assign}{call}; rr_live_leave(&rr_c);{done} }}")
+        if f.refuse:
+            return [*lines, f"\trr_live_leave(&rr_c); rr_refuse({f.refuse}); return ({f.returns.bare})-1;", "}"]
         lines += [*self.olds.declare(), *before]
         if f.special == "pthread_create":
             a = [p.name for p in f.parameters]
@@ -296,6 +298,8 @@ class _Stub:
                         f"if (rr_c.replaying) {expression} = (void *)((u8 *)({extra.size}) + rr_by); }}")  # fmt: skip
             case "value":
                 return f"\trr_out(&rr_c, {at}, (void *)&({expression}), sizeof({expression}));"
+            case "line":
+                return f"\trr_line(&rr_c, {at}, (char **)&({expression}), room, (i64)({extra.size}));"
             case "pointer":
                 return (f"\trr_out(&rr_c, {at}, (void *)&({expression}), 8); "
                         f"if (rr_c.replaying) {expression} = rr_translate((u64)({expression}));")  # fmt: skip

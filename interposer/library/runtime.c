@@ -4,7 +4,7 @@ extern int memcmp(const void *, const void *, u64);
 extern long syscall(long, ...);
 extern int clock_gettime(int, void *);
 extern int *__errno_location(void);
-extern int fileno(void *);
+extern void *realloc(void *, u64);
 
 struct rr_slot { u32 state, nevents, payload_used, last; u64 first_event, sequence; u8 pad[32]; };
 struct rr_ctl {
@@ -424,6 +424,19 @@ void rr_advance_pointer(struct rr_call *c, int arg, u8 **p, u8 *before)
 	i64 by = *p - before;
 	rr_out(c, arg, &by, 8);
 	if (c->replaying) *p = before + by;
+}
+
+void rr_refuse(int code) { *__errno_location() = code; }
+
+/* What getline does to the program's buffer. */
+void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n)
+{
+	struct rr_region *r;
+	if (!c->replaying) { rr_out(c, arg, n > 0 ? *to : 0, n); return; }
+	r = next(c, arg);
+	if (!r) return;
+	if (!*to || *room < r->len) { *room = r->len < 120 ? 120 : r->len; *to = realloc(*to, *room); }
+	memcpy(*to, r + 1, r->len);
 }
 
 /* count, then offsets of the strings from the region's data (0: NULL), which replay turns into pointers. */

@@ -28,6 +28,8 @@ extern void rr_out(struct rr_call *c, int arg, void *p, u64 n);
 extern void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role);
 extern char *rr_ret_string(struct rr_call *c, int arg, const char *s, int role);
 extern void rr_advance_pointer(struct rr_call *c, int arg, u8 **p, u8 *before);
+extern void rr_refuse(int code);
+extern void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n);
 extern void rr_put_strings(struct rr_call *c, int arg, char **s, i64 n);
 extern void rr_begin(struct rr_call *c);
 extern i64 rr_answer(struct rr_call *c);
