@@ -17,7 +17,7 @@ from tui.actions import ACTIONS, IDS
 from tui.base import Changed
 from tui.detail import DetailTree
 from tui.dialogs import Columns, Help
-from tui.events import ColumnTitles, EventList
+from tui.events import ColumnTitles
 from tui.finding import Finding
 from tui.focus import focus_now
 from tui.hangs import TITLE as HANGS_TITLE
@@ -68,9 +68,9 @@ class RrPyTui(Finding, Looking, Placing):
         with ContentSwitcher(initial="events"):
             with Vertical(id="events"):
                 yield ColumnTitles(self.settings)
-                yield EventList(self.model, self.feeder.view, self.settings, id="event-list")
+                yield self.events
                 yield from self.compose_below()
-                yield DetailTree(id="event-detail")
+                yield self.detail
             with Vertical(id="timeline"):
                 yield Static("", id="timeline-title", classes="title", markup=False)
                 yield TimelineView(id="timeline-view")

@@ -48,16 +48,18 @@ class Base(App[int]):
         self._pending_place = address.place
         self._pending_row: int | None = None
         self._address = address
+        self._event_list = EventList(model, self.feeder.view, self.settings, id="event-list")
+        self._event_detail = DetailTree(id="event-detail")
 
     @property
     def events(self) -> EventList:
         """The list of events."""
-        return self.query_one("#event-list", EventList)
+        return self._event_list
 
     @property
     def detail(self) -> DetailTree:
         """The detail of the event under the cursor."""
-        return self.query_one("#event-detail", DetailTree)
+        return self._event_detail
 
     @property
     def current(self) -> str:

@@ -47,7 +47,7 @@ class Looking(Base):
 
     def _begin_detail(self) -> None:
         row = self.row
-        if row is None or not self.detail.display:
+        if row is None or not self.detail.display or not self.detail.is_attached:
             return
         if self._detailed == row:
             return
