@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -9,22 +10,31 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from replayer.corefile import image_of
 from replayer.errors import ReplayError
 from replayer.gdbserver import Server
+from replayer.sysroot import build, changed_files
 from replayer.timeline import Timeline
 
 _OLDEST = 12
+_PR_SET_PDEATHSIG = 1
 COMMANDS = Path(__file__).resolve().parent / "data" / "gdb_commands.py"
 
 
-def debug(timeline: Timeline, debugger: str = "gdb", arguments: Sequence[str] = ()) -> int:
+def debug(
+    timeline: Timeline,
+    debugger: str = "gdb",
+    arguments: Sequence[str] = (),
+    announce: Callable[[str, str], None] | None = None,
+) -> int:
     """Run a debugger on the timeline, in the foreground, and return its exit status.
 
-    ReplayError when it cannot be started. Ctrl-C is the debugger's.
+    ReplayError when it cannot be started. Ctrl-C is the debugger's. `announce` is given a message and a
+    remedy that the user should see.
     """
     path = shutil.which(debugger)
     if path is None:
@@ -36,10 +46,11 @@ def debug(timeline: Timeline, debugger: str = "gdb", arguments: Sequence[str] = 
         tempfile.TemporaryDirectory(prefix="rr-py-") as folder,
         _listening(folder, lldb) as (listener, where),
     ):
-        command = _lldb(path, where) if lldb else _gdb(path, where, timeline)
+        root = _sysroot(timeline, Path(folder) / "root", announce)
+        command = _lldb(path, where, timeline) if lldb else _gdb(path, where, timeline, root)
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            child = subprocess.Popen([*command, *arguments], preexec_fn=_default_interrupt)
+            child = subprocess.Popen([*command, *arguments], preexec_fn=_in_child)
             try:
                 _serve_until(timeline, listener, child)
             finally:
@@ -49,9 +60,8 @@ def debug(timeline: Timeline, debugger: str = "gdb", arguments: Sequence[str] = 
     return status
 
 
-def wait_for(timeline: Timeline, port: int, announce: object = print) -> None:
+def wait_for(timeline: Timeline, port: int, announce: Callable[[str, str], None]) -> None:
     """Serve one debugger that connects to a local port (0: any free one)."""
-    assert callable(announce)
     with socket.create_server(("127.0.0.1", port)) as listener:
         number = listener.getsockname()[1]
         announce(
@@ -66,8 +76,27 @@ def wait_for(timeline: Timeline, port: int, announce: object = print) -> None:
             Server(timeline, connection).serve()
 
 
-def _default_interrupt() -> None:
+def _in_child() -> None:
+    """Ctrl-C is the debugger's; and it ends when the tool does."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _sysroot(timeline: Timeline, folder: Path, announce: Callable[[str, str], None] | None) -> str:
+    """Where gdb finds files as they were recorded: usually where they are."""
+    changed = changed_files(timeline.reader)
+    mapped = {one.path for one in timeline.process.mappings() if one.path.startswith("/")}
+    mapped |= {entry.path for entry in timeline.reader.files.values() if not entry.shared}
+    if not changed:
+        return "/"
+    made, missing = build(timeline.reader, folder, mapped)
+    if missing and announce is not None:
+        announce(
+            f"changed since the recording, and not in the trace: {', '.join(missing[:4])}"
+            + (f" and {len(missing) - 4} more" if len(missing) > 4 else ""),
+            "Their symbols and lines are not shown. `rr-py pack` right after recording keeps such files.",
+        )
+    return str(folder) if made else "/"
 
 
 def _check_version(path: str) -> None:
@@ -93,11 +122,11 @@ def _listening(folder: str, tcp: bool) -> Iterator[tuple[socket.socket, str]]:
         yield listener, path
 
 
-def _gdb(path: str, where: str, timeline: Timeline) -> list[str]:
+def _gdb(path: str, where: str, timeline: Timeline, root: str) -> list[str]:
     program = timeline.reader.domains[timeline.domain]
     words = [path, "-q", "-iex", "set pagination off"] if not os.isatty(0) else [path, "-q"]
     settings = [
-        "set sysroot /",
+        f"set sysroot {root}",
         "set auto-solib-add on",
         "set startup-with-shell off",
         "set remotetimeout 100000",
@@ -111,8 +140,10 @@ def _gdb(path: str, where: str, timeline: Timeline) -> list[str]:
     return words
 
 
-def _lldb(path: str, where: str) -> list[str]:
-    return [path, "-o", f"gdb-remote 127.0.0.1:{where}"]
+def _lldb(path: str, where: str, timeline: Timeline) -> list[str]:
+    program = image_of(timeline.reader, timeline.reader.domains[timeline.domain]).exe
+    words = ["-o", f'target create "{program}"'] if os.path.exists(program) else []
+    return [path, *words, "-o", f"gdb-remote 127.0.0.1:{where}"]
 
 
 def _serve_until(timeline: Timeline, listener: socket.socket, child: subprocess.Popen[bytes]) -> None:

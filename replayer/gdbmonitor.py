@@ -7,6 +7,9 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from interfaces.abi import Kind, RegionKind
 from interfaces.decode import format_event
 from interfaces.errors import RrPyError
 from replayer.corefile import image_of
@@ -17,6 +20,7 @@ from replayer.timeline import Checkpoint
 if TYPE_CHECKING:
     from replayer.gdbserver import Server
 
+_PRCTL, _PR_SET_NAME = 157, 15
 _HELP = """\
 when                     which event has happened last, and what is next
 seek EVENT               go right behind that event ("end": the last one, "start": the first place)
@@ -39,6 +43,7 @@ class Monitor:
         self._back: list[Checkpoint] = []
         self._forward: list[Checkpoint] = []
         self._executable: str | None = None
+        self._names: dict[int, list[tuple[int, str]]] | None = None
 
     def run(self, line: str) -> bytes:
         """Run a line; the answer for gdb."""
@@ -168,11 +173,27 @@ class Monitor:
         return "\n".join(lines) + "\n"
 
     def thread_text(self, tid: int) -> str:
-        """What gdb shows beside a thread: the name of the process."""
+        """What gdb shows beside a thread: its name, or that of the process."""
         timeline = self._server.timeline
         info = timeline.reader.domains[timeline.domain]
-        name = info.comm or os.path.basename(self.executable())
+        name = self._name_given(tid) or info.comm or os.path.basename(self.executable())
         return "".join(mark for mark in name if mark.isprintable() and mark not in "<>&\"'") or "?"
+
+    def _name_given(self, tid: int) -> str:
+        """The name a thread has given itself up to here, "" if none."""
+        timeline = self._server.timeline
+        if self._names is None:
+            self._names = {}
+            for chunk in timeline.reader.chunks(timeline.domain):
+                events = chunk.events
+                named = (events["nr"] == _PRCTL) & (events["args"][:, 0] == _PR_SET_NAME)
+                for row in np.flatnonzero(named & (events["kind"] == Kind.SYSCALL)):
+                    event = chunk.view(int(row))
+                    text = next((one.data for one in event.regions if one.kind == RegionKind.IN), b"")
+                    name = text.split(b"\0")[0].decode(errors="replace")
+                    self._names.setdefault(event.task, []).append((event.number, name))
+        given = [name for number, name in self._names.get(tid, []) if number < timeline.position.event]
+        return given[-1] if given else ""
 
     def executable(self) -> str:
         """The path of the recorded program."""

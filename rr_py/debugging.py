@@ -38,6 +38,6 @@ def debug_trace(
             if wanted.event is not None or wanted.at_end:
                 timeline.seek(found.event + 1)
             if port is None:
-                return gdblaunch.debug(timeline, debugger, shlex.split(arguments))
+                return gdblaunch.debug(timeline, debugger, shlex.split(arguments), say)
             gdblaunch.wait_for(timeline, port, say)
             return 0

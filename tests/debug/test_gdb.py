@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import RunTool
 from tests.debug.conftest import ROOT, Record, Recorded
 from tracefile import TraceReader
 
@@ -109,8 +110,8 @@ def gdb(recorded: Record) -> Iterator[Callable[..., Gdb]]:
     """Start gdb on a program's recording; all are ended with the test."""
     started: list[Gdb] = []
 
-    def start(program: str, place: str = "", *words: str) -> Gdb:
-        started.append(Gdb(recorded(program), place, *words))
+    def start(program: str, place: str = "", *words: str, flags: tuple[str, ...] = ()) -> Gdb:
+        started.append(Gdb(recorded(program, flags=flags), place, *words))
         return started[-1]
 
     yield start
@@ -333,6 +334,59 @@ def test_interrupting_a_long_computation(gdb: Callable[..., Gdb]) -> None:
     assert stop["frame"]["func"] == "spin"
     debugger.say("seek end")
     assert "exit_group" in debugger.say("when")
+
+
+def test_a_program_that_has_been_removed(gdb: Callable[..., Gdb], recorded: Record, tool: RunTool) -> None:
+    """GIVEN a packed recording of a program that is gone WHEN debugged THEN symbols come from the trace."""
+    recording = recorded("family.c", flags=("-DREMOVED",))
+    assert tool("pack", recording.trace).returncode == 0
+    recording.program.unlink()
+    debugger = gdb("family.c", "", flags=("-DREMOVED",))
+    debugger.mi("-break-insert work")
+    stop = debugger.run("-exec-continue")
+    assert stop["reason"] == "breakpoint-hit" and debugger.value("who") == 2
+    assert "libc" in debugger.say("info sharedlibrary")
+
+
+def test_threads_have_their_names(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a thread that names itself WHEN threads are listed before and after THEN its name as it was."""
+    debugger = gdb("named.c", ":end")
+    assert '"worker"' in debugger.say("info threads")
+    debugger.mi("-break-insert before")
+    debugger.run("-exec-continue --reverse")
+    assert "worker" not in debugger.say("info threads")
+
+
+def test_lldb_goes_forward(recorded: Record, tool: RunTool) -> None:
+    """GIVEN lldb as the debugger WHEN gone on to a breakpoint THEN it stops there with the right values."""
+    if shutil.which("lldb") is None:
+        pytest.skip("needs lldb")
+    recording = recorded("count.c")
+    words = "--no-lldbinit --batch -o 'breakpoint set -n inner' -o continue -o 'frame variable i' -o bt"
+    done = tool("replay", "--debugger", "lldb", "--debugger-args", words, recording.trace)
+    assert "i = 0" in done.stdout, done.stdout + done.stderr
+    assert f"count.c:{recording.line('adds') - 1}" in done.stdout or "inner(i=0)" in done.stdout
+
+
+def test_waiting_on_a_port(recorded: Record) -> None:
+    """GIVEN --port WHEN a debugger connects to the port that is named THEN it works, and the tool ends."""
+    recording = recorded("count.c")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    tool = subprocess.Popen(
+        [sys.executable, "-m", "rr_py", "replay", "--port", "0", recording.trace],
+        env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert tool.stderr is not None
+    match = re.search(r"port (\d+)", tool.stderr.readline())
+    assert match is not None
+    commands = ["set confirm off", f"target extended-remote localhost:{match[1]}", "break inner", "continue"]
+    words = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set sysroot /"]
+    for command in commands:
+        words += ["-ex", command]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert "Breakpoint 1, inner" in done.stdout
+    assert tool.wait(30) == 0
+    tool.stderr.close()
 
 
 @pytest.mark.parametrize("how", ["quit", "kill", "killed tool"])
