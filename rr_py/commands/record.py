@@ -132,6 +132,7 @@ def complete_program(context: click.Context, param: click.Parameter, incomplete:
     help=f"Record again until the program fails (at most MAX times, default {REPEAT_MAX}); "
     "keep only the trace of the run that failed.",
 )
+@click.option("--tui", "in_tui", is_flag=True, help="Browse the recording in the terminal while it is made.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing about the recording when it is done.")
 @click.argument(
     "program",
@@ -149,6 +150,7 @@ def command(
     one_domain: bool,
     chaos: int | None,
     repeat: int | None,
+    in_tui: bool,
     quiet: bool,
     program: tuple[str, ...],
 ) -> int:
@@ -157,6 +159,12 @@ def command(
     The program and all processes it starts are recorded; its terminal, its signals and its exit status stay
     its own.
     """
+    if in_tui:
+        from rr_py.commands.tui import record_and_browse
+
+        passed_on = {"checksum": checksum, "cwd": cwd, "one-domain": one_domain, "chaos": chaos}
+        return record_and_browse(passed_on, env, repeat is not None, program, trace)
+
     from recorder import RecordOptions, record
 
     options = RecordOptions(
