@@ -271,7 +271,13 @@ void ring_create_child(u32 domain, u32 parent, u32 parent_pid) {
 /* A forked child that stays in its parent's domain needs only a control socket of its own. */
 void control_create(u32 domain, u32 parent_pid) {
   s32 pair[2];
-  if (SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) fatal("no control socket");
+  if (control_pair(pair) < 0) {
+    struct limits limits;
+    limits_lift(&limits);
+    s64 paired = control_pair(pair);
+    limits_restore(&limits);
+    if (paired < 0) fatal("no control socket");
+  }
   hide_control(pair[0]);
   struct rr_msg msg = {.type = RR_M_HELLO_FORK, .a = domain, .b = domain, .c = parent_pid, .d = 1};
   channel_send(HIDDEN(RR_FD_HELLO), &msg, &pair[1], 1);
