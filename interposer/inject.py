@@ -4,12 +4,17 @@ The thread stands at its exec stop: nothing of the new image has run. A few inst
 start of the page the entry point lies on, run, and taken away again; they map the core's two segments. The
 thread then goes on at the core's entry with signals blocked until it is detached, so that none is lost and
 none sees the half-made state. The stack is not touched.
+
+That stop costs a change of processes, and more of them where others want the processor too. Where nothing can
+go wrong (`is_sure`), the instructions are put behind the end of the kernel's vDSO, which the program never
+sees, and the thread runs them by itself when it is detached.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -17,6 +22,7 @@ from typing import NamedTuple
 from interposer import ptrace
 from interposer.errors import Gone, InjectError
 from interposer.image import Image
+from interposer.procfs import Mapping
 
 _PAGE = 4096
 _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
@@ -25,11 +31,21 @@ _USER_CS_64 = 0x33
 _ALL_SIGNALS = 0xFFFFFFFFFFFFFFFF
 _ERRNO_MAX = 4095
 _U64 = 0xFFFFFFFFFFFFFFFF
+_STUB_ROOM = 96
 _UNRECORDED = "It goes on unrecorded."
 
 # mov eax, 9; syscall; mov rbx, rax; mov rdi, r12;
 # mov rsi, r13; mov edx, 3; mov r9, r14; mov eax, 9; syscall; int3
 _STUB = bytes.fromhex("b809000000 0f05 4889c3 4c89e7 4c89ee ba03000000 4d89f1 b809000000 0f05 cc")
+
+
+# mov eax, 9; syscall; cmp rax, rdi; jne away; mov rdi, r12; mov rsi, r13; mov edx, 3; mov r9, r14;
+# mov eax, 9; syscall; cmp rax, rdi; jne away; mov rdi, r15; mov rsi, rsp; mov edx, ...; mov ecx, ...;
+# mov r8, rbp; jmp rbx; away: xor edx, edx; xor ebp, ebp; jmp r15
+_UNWATCHED = (
+    "b809000000 0f05 4839f8 752f 4c89e7 4c89ee ba03000000 4d89f1 b809000000 0f05 4839f8 7515 "
+    "4c89ff 4889e6 ba{fd_base} b9{domain} 4989e8 ffe3 31d2 31ed 41ffe7"
+)
 
 
 class Patch(NamedTuple):
@@ -82,6 +98,70 @@ def inject(
     ptrace.set_mask(tid, mask)
     if problem is not None:
         raise problem
+
+
+def is_sure(tid: int, mappings: Iterable[Mapping], image: Image, memory: ptrace.Memory) -> int:
+    """Where instructions may be put if mapping the core into this image cannot fail, else 0.
+
+    That is so where nothing lies in its place and memory is not limited.
+    """
+    try:
+        limited = resource.prlimit(tid, resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    except OSError:
+        limited = True
+    if limited:
+        return 0
+    low, high = image.text.address, image.data.address + image.data.length
+    place = 0
+    for mapping in mappings:
+        if mapping.start < high and mapping.end > low:
+            return 0
+        if mapping.path == "[vdso]":
+            place = mapping.end - _STUB_ROOM
+    return place if place and not any(memory.read(place, _STUB_ROOM)) else 0
+
+
+def inject_unwatched(
+    tid: int,
+    registers: ptrace.Registers,
+    image: Image,
+    image_fd: int,
+    *,
+    fd_base: int,
+    domain: int,
+    auxv: int,
+    memory: ptrace.Memory,
+    place: int,
+    patches: Iterable[Patch] = (),
+) -> None:
+    """Like `inject`, but the core is mapped only once `tid` is detached; `place` is what `is_sure` found.
+
+    Should that fail after all, the program runs as if nothing had happened. Raises Gone, and InjectError when
+    it cannot be written to.
+    """
+    numbers = {"fd_base": fd_base, "domain": domain}
+    words = {name: number.to_bytes(4, "little").hex() for name, number in numbers.items()}
+    stub = bytes.fromhex(_UNWATCHED.format(**words))
+    try:
+        memory.write(place, stub)
+        _apply(patches, memory)
+    except OSError as error:
+        raise InjectError(f"process {tid} cannot be written to: {error.strerror}", _UNRECORDED) from None
+    registers.orig_rax = _U64
+    registers.rbx, registers.rbp, registers.r15 = image.entry_record, auxv, registers.rip
+    registers.rdi, registers.rsi, registers.rdx = (
+        image.text.address,
+        image.text.length,
+        _PROT_READ | _PROT_EXEC,
+    )
+    registers.r10, registers.r8, registers.r9 = (
+        _MAP_PRIVATE | _MAP_FIXED_NOREPLACE,
+        image_fd,
+        image.text.offset,
+    )
+    registers.r12, registers.r13, registers.r14 = image.data.address, image.data.length, image.data.offset
+    registers.rip = place
+    ptrace.set_registers(tid, registers)
 
 
 def _apply(patches: Iterable[Patch], memory: ptrace.Memory) -> None:

@@ -68,6 +68,8 @@ class Registers(Protocol):
     r12: int
     r13: int
     r14: int
+    r15: int
+    rbp: int
     rip: int
     rsp: int
     cs: int

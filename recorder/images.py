@@ -118,17 +118,20 @@ def examine(
 
 def carry(new: NewImage, core: Core, memory: ptrace.Memory) -> None:
     """Put the core into the image; it starts there once detached. Raises InjectError, ptrace.Gone."""
-    inject.inject(
-        new.pid,
-        new.registers,
-        core.image,
-        core.fd_base + core.image_fd,
-        fd_base=core.fd_base,
-        domain=new.start.domain,
-        auxv=new.state.auxv_address,
-        memory=memory,
-        patches=[inject.Patch(address, cpuid_sites.INVALID) for address in new.patches],
-    )
+    pid, domain, auxv = new.pid, new.start.domain, new.state.auxv_address
+    descriptor = core.fd_base + core.image_fd
+    patches = [inject.Patch(address, cpuid_sites.INVALID) for address in new.patches]
+    place = inject.is_sure(pid, new.state.mappings, core.image, memory) if new.start.parent_domain else 0
+    if place:
+        inject.inject_unwatched(
+            pid, new.registers, core.image, descriptor,
+            fd_base=core.fd_base, domain=domain, auxv=auxv, memory=memory, place=place, patches=patches,
+        )  # fmt: skip
+    else:
+        inject.inject(
+            pid, new.registers, core.image, descriptor,
+            fd_base=core.fd_base, domain=domain, auxv=auxv, memory=memory, patches=patches,
+        )  # fmt: skip
 
 
 def lost_privilege(new: NewImage) -> str | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import resource
 import signal
 import struct
 import subprocess
@@ -72,7 +74,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_injected(
-    core: Path, argv: list[str], output: int, *, env: dict[str, str] | None = None
+    core: Path, argv: list[str], output: int, *, env: dict[str, str] | None = None, watched: bool = True
 ) -> tuple[bootimage.ImageState, tuple[int, ...], int]:
     """Start `argv` with the image inside, stdout on `output`: its state, what the image saw, how it ended."""
     part = image.load(core)
@@ -89,7 +91,12 @@ def run_injected(
     registers = child.start()
     memory = ptrace.Memory(child.pid)
     state = bootimage.capture(child.pid, registers.rip, registers.rsp, memory)
-    inject.inject(
+    put_in = inject.inject
+    if not watched:
+        place = inject.is_sure(child.pid, state.mappings, part, memory)
+        assert place
+        put_in = functools.partial(inject.inject_unwatched, place=place)
+    put_in(
         child.pid,
         registers,
         part,
@@ -109,12 +116,14 @@ def run_injected(
     return state, seen, status
 
 
+@pytest.mark.parametrize("watched", [True, False], ids=["watched", "unwatched"])
 @pytest.mark.parametrize("argv", [["/bin/echo", "hello", "world"], ["echo", "hello", "world"]])
 def test_program_runs_after_the_image_with_its_stack_untouched(
-    core: Path, tmp_path: Path, argv: list[str]
+    core: Path, tmp_path: Path, argv: list[str], watched: bool
 ) -> None:
+    env = {"PATH": "/usr/bin:/bin", "A": "b"}
     with open(tmp_path / "out", "w+b") as out:
-        state, seen, status = run_injected(core, argv, out.fileno(), env={"PATH": "/usr/bin:/bin", "A": "b"})
+        state, seen, status = run_injected(core, argv, out.fileno(), env=env, watched=watched)
         out.seek(0)
         assert out.read() == b"hello world\n"
     assert status == 0
@@ -152,6 +161,45 @@ def test_script_without_interpreter_line_goes_to_the_shell(core: Path, tmp_path:
         out.seek(0)
         assert out.read() == b"from the shell x\n"
     assert state.argv == ["/bin/sh", str(script), "x"]
+
+
+def test_program_runs_without_a_core_that_cannot_be_mapped(core: Path) -> None:
+    """GIVEN no file where the core's should be WHEN injected unwatched THEN the program runs as ever."""
+    child = launch.fork(launch.Command(("/bin/sh", "-c", "exit 3"), dict(os.environ)), [])
+    registers = child.start()
+    with ptrace.Memory(child.pid) as memory:
+        state = bootimage.capture(child.pid, registers.rip, registers.rsp, memory)
+        part = image.load(core)
+        place = inject.is_sure(child.pid, state.mappings, part, memory)
+        inject.inject_unwatched(
+            child.pid,
+            registers,
+            part,
+            999,
+            fd_base=child.fd_base,
+            domain=1,
+            auxv=0,
+            memory=memory,
+            place=place,
+        )
+        ptrace.detach(child.pid)
+    _, status = os.waitpid(child.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+
+
+def test_core_is_watched_where_it_may_not_fit(core: Path) -> None:
+    """GIVEN limited memory, or a mapping in the core's place WHEN asked THEN nothing is sure."""
+    child = launch.fork(launch.Command(("/bin/sleep", "1000"), dict(os.environ)), [])
+    registers = child.start()
+    with ptrace.Memory(child.pid) as memory:
+        state = bootimage.capture(child.pid, registers.rip, registers.rsp, memory)
+        part = image.load(core)
+        taken = state.mappings[0]._replace(start=abi.TEXT, end=abi.TEXT + 4096)
+        assert inject.is_sure(child.pid, state.mappings, part, memory)
+        assert not inject.is_sure(child.pid, [*state.mappings, taken], part, memory)
+        resource.prlimit(child.pid, resource.RLIMIT_AS, (1 << 40, 1 << 40))
+        assert not inject.is_sure(child.pid, state.mappings, part, memory)
+    child.kill()
 
 
 def test_a_signal_sent_during_injection_is_delivered_afterwards(core: Path, tmp_path: Path) -> None:
