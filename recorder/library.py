@@ -86,9 +86,12 @@ def _rebased(events: memoryview, by: int) -> bytes:
 def _futex(address: int, operation: int, value: int, timeout_ns: int = 0) -> None:
     time_spec = (ctypes.c_long * 2)(0, timeout_ns)
     ctypes.CDLL(None).syscall(
-        ctypes.c_long(_SYS_FUTEX), ctypes.c_void_p(address), ctypes.c_long(operation),
-        ctypes.c_long(value), time_spec if timeout_ns else None,
-    )  # fmt: skip
+        ctypes.c_long(_SYS_FUTEX),
+        ctypes.c_void_p(address),
+        ctypes.c_long(operation),
+        ctypes.c_long(value),
+        time_spec if timeout_ns else None,
+    )
 
 
 def record_library(options: RecordOptions, interfaces: Sequence[Interface]) -> RecordResult:
@@ -107,16 +110,28 @@ def record_library(options: RecordOptions, interfaces: Sequence[Interface]) -> R
         pid = engine.start(options.command, env, cwd)
         try:
             meta = _meta(options, plan, cwd)
-            writer = (TraceWriter.create_numbered(Path.cwd(), meta) if options.trace is None
-                      else TraceWriter.create(options.trace, meta))  # fmt: skip
+            writer = (
+                TraceWriter.create_numbered(Path.cwd(), meta)
+                if options.trace is None
+                else TraceWriter.create(options.trace, meta)
+            )
         except BaseException:
             engine.kill()
             raise
-        writer.add_domain(DomainStart(
-            domain=_DOMAIN, kind="exec", pid=pid, ppid=os.getpid(), time=time.monotonic_ns(),
-            comm=os.path.basename(options.command[0])[:15], exe=_exe(pid), cwd=cwd, argv=list(options.command),
-            envp=[f"{name}={value}" for name, value in env.items()],
-        ))  # fmt: skip
+        writer.add_domain(
+            DomainStart(
+                domain=_DOMAIN,
+                kind="exec",
+                pid=pid,
+                ppid=os.getpid(),
+                time=time.monotonic_ns(),
+                comm=os.path.basename(options.command[0])[:15],
+                exe=_exe(pid),
+                cwd=cwd,
+                argv=list(options.command),
+                envp=[f"{name}={value}" for name, value in env.items()],
+            )
+        )
         return _Recording(options, engine, writer).run()
     finally:
         engine.close()
@@ -149,18 +164,28 @@ class _Recording:
         code = os.waitstatus_to_exitcode(status)
         self._notes()
         try:
-            writer.end_domain(DomainEnd(
-                domain=_DOMAIN, pid=engine.pid, status="exited" if code >= 0 else "signaled", code=abs(code),
-                time=time.monotonic_ns(),
-            ))  # fmt: skip
+            writer.end_domain(
+                DomainEnd(
+                    domain=_DOMAIN,
+                    pid=engine.pid,
+                    status="exited" if code >= 0 else "signaled",
+                    code=abs(code),
+                    time=time.monotonic_ns(),
+                )
+            )
             writer.close({"status": status, "time_ns": time.time_ns(), "problem": self.problem})
         except TraceWriteError as error:
             self.problem = self.problem or error.message
         return RecordResult(
-            trace=writer.path, status=code if code >= 0 else None, signal=-code if code < 0 else None,
-            complete=not self.problem, problem=self.problem, processes=1, events=total,
+            trace=writer.path,
+            status=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            complete=not self.problem,
+            problem=self.problem,
+            processes=1,
+            events=total,
             size=writer.bytes_written,
-        )  # fmt: skip
+        )
 
     def _events(self, first: int, events: bytes, payload: bytes) -> None:
         if self.problem:
@@ -175,24 +200,34 @@ class _Recording:
         engine = self.engine
         for interface in engine.plan.interfaces:
             found = engine.loaded.get(interface.name)
+            if interface.name == "pthread":
+                continue
             if found is None:
-                self._tell(f"the program never loaded {' or '.join(interface.libraries)}: nothing of the interface "
-                           f"{interface.name} was recorded")  # fmt: skip
+                self._tell(
+                    f"the program never loaded {' or '.join(interface.libraries)}: nothing of the interface "
+                    f"{interface.name} was recorded"
+                )
                 continue
             if found["missing"]:
-                self._tell(f"{found['path']} has no {', '.join(found['missing'][:8])}"
-                           f"{' ...' if len(found['missing']) > 8 else ''}, which the interface {interface.name} names")  # fmt: skip
+                self._tell(
+                    f"{found['path']} has no {', '.join(found['missing'][:8])}"
+                    f"{' ...' if len(found['missing']) > 8 else ''}, which the interface {interface.name} names"
+                )
             for name, what, detail in found["problems"]:
                 self._tell(f"{interface.name}: {name} is not recorded ({what}: {detail})")
         if engine.control.unseen:
-            self._tell(f"{engine.control.unseen} callbacks on threads that the library made were not recorded")
+            self._tell(
+                f"{engine.control.unseen} callbacks on threads that the library made were not recorded"
+            )
         for error in engine.errors:
             self._tell(error)
 
     def _tell(self, text: str) -> None:
         self.options.notify(text)
         with suppress(TraceWriteError):
-            self.writer.add_report(Report(time=time.monotonic_ns(), domain=_DOMAIN, pid=self.engine.pid, code=0, text=text))
+            self.writer.add_report(
+                Report(time=time.monotonic_ns(), domain=_DOMAIN, pid=self.engine.pid, code=0, text=text)
+            )
 
 
 def _meta(options: RecordOptions, plan: Plan, cwd: str) -> Mapping[str, Any]:
@@ -207,7 +242,9 @@ def _meta(options: RecordOptions, plan: Plan, cwd: str) -> Mapping[str, Any]:
         "hostname": system.nodename,
         "kernel": f"{system.sysname} {system.release}",
         "library": {
-            "interfaces": [{"name": item.name, "path": item.path, "text": item.text} for item in plan.interfaces],
+            "interfaces": [
+                {"name": item.name, "path": item.path, "text": item.text} for item in plan.interfaces
+            ],
             "names": {str(number): [a, b, int(c)] for number, (a, b, c) in plan.names().items()},
         },
     }

@@ -21,9 +21,16 @@ from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayRe
 from tracefile import TraceReader
 
 _DOMAIN = 1
+RESULT_DIFFERS = 10
 _TICK = 0.02
-REASONS = {1: "another call", 2: "another argument", 4: "other input", 8: "a call beyond the end of the recording",
-           9: "another kind of event", 10: "another result of a callback"}  # fmt: skip
+REASONS = {
+    1: "another call",
+    2: "another argument",
+    4: "other input",
+    8: "a call beyond the end of the recording",
+    9: "another kind of event",
+    10: "another result of a callback",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +45,11 @@ class LibraryDivergence:
     stack: tuple[str, ...]
 
     def text(self) -> str:
-        lines = [f"the replay diverged at event {self.event} (thread {self.task}): {self.reason}",
-                 f"  expected: {self.expected}", f"  found:    {self.found}"]  # fmt: skip
+        lines = [
+            f"the replay diverged at event {self.event} (thread {self.task}): {self.reason}",
+            f"  expected: {self.expected}",
+            f"  found:    {self.found}",
+        ]
         if self.stack:
             lines += ["  stack:", *(f"    {line}" for line in self.stack)]
         return "\n".join(lines)
@@ -124,8 +134,10 @@ class _Replaying:
             if now != before:
                 moved, before = time.monotonic(), now
             elif time.monotonic() - moved > limit:
-                text = (f"the replay has made no progress for {limit:.0f} s, at event {control.event_no}: "
-                        f"{self._expected(control.cursor)}")  # fmt: skip
+                text = (
+                    f"the replay has made no progress for {limit:.0f} s, at event {control.event_no}: "
+                    f"{self._expected(control.cursor)}"
+                )
                 return self._result(ReplayEnd.STUCK, ExitStatus.DIVERGED, None, text)
             engine.wait_for_change(_TICK)
 
@@ -152,6 +164,9 @@ class _Replaying:
         names = self.engine.plan
         event = abi.Event()
         event.kind, event.nr, event.task, event.result = abi.Kind.LIBCALL, control.div_nr, control.div_task, 0
+        event.flags = control.div_flags
+        if control.diverged == RESULT_DIFFERS:
+            event.result = control.div_found - (1 << 64) if control.div_found >> 63 else control.div_found
         for i in range(6):
             event.args[i] = control.div_args[i]
         regions = _regions(bytes(control.div_data[: control.div_len]))
@@ -160,7 +175,9 @@ class _Replaying:
         reason = REASONS.get(control.diverged, "?")
         if control.diverged in (2, 4) and control.div_arg < 64:
             reason += f" ({names.parameter(control.div_nr, control.div_arg)})"
-        stack = [f"{address} {name}" for address, name in self.engine.stack(_thread(self.engine.pid, control))]
+        stack = [
+            f"{address} {name}" for address, name in self.engine.stack(_thread(self.engine.pid, control))
+        ]
         return LibraryDivergence(control.event_no, control.div_task, reason, expected, found, tuple(stack))
 
     def _expected(self, offset: int) -> str:
@@ -177,9 +194,14 @@ class _Replaying:
         if end in (ReplayEnd.DIVERGED, ReplayEnd.STUCK):
             engine.kill()
         return ReplayResult(
-            end=end, status=int(status), signal=number, events=int(engine.control.event_no), message=message,
-            notes=tuple(self.notes), seconds=time.monotonic() - self.began,
-        )  # fmt: skip
+            end=end,
+            status=int(status),
+            signal=number,
+            events=int(engine.control.event_no),
+            message=message,
+            notes=tuple(self.notes),
+            seconds=time.monotonic() - self.began,
+        )
 
 
 def _regions(payload: bytes) -> list[abi.Region]:

@@ -23,7 +23,21 @@ typedef unsigned int socklen_t; typedef int wchar_t;
 """
 """Types every interface file may use."""
 
-HELPERS = frozenset({"old", "strlen", "wcslen", "min", "max", "is_output", "is_standard", "count", "fd_is_output", "fd_is_live", "strnlen"})
+HELPERS = frozenset(
+    {
+        "old",
+        "strlen",
+        "wcslen",
+        "min",
+        "max",
+        "is_output",
+        "is_standard",
+        "count",
+        "fd_is_output",
+        "fd_is_live",
+        "strnlen",
+    }
+)
 """Functions an expression may call."""
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -129,7 +143,7 @@ class Declarations:
             self.constants.update(item.name for item in enum.values.enumerators)
 
     def _pure(self, node: Any, names: frozenset[str]) -> str:
-        """"" for an expression without side effects over known names, else what is wrong with it."""
+        """ "" for an expression without side effects over known names, else what is wrong with it."""
         from pycparser import c_ast
 
         if isinstance(node, c_ast.Assignment) or (
@@ -180,9 +194,11 @@ class Declarations:
         node = _renamed(node)
         if isinstance(node, c_ast.ArrayDecl):
             node = c_ast.PtrDecl([], node.type)
-        text = c_generator.CGenerator().visit(
-            c_ast.Decl("RR_NAME", [], [], [], [], node, None, None)
-        ).replace("RR_NAME", "%s")
+        text = (
+            c_generator.CGenerator()
+            .visit(c_ast.Decl("RR_NAME", [], [], [], [], node, None, None))
+            .replace("RR_NAME", "%s")
+        )
         if "%s" not in text:
             text += " %s"
         kind, target = self._kind(node)
@@ -190,9 +206,7 @@ class Declarations:
             return CType(text, kind)
         pointee_kind, _ = self._kind(target)
         quals = getattr(target, "quals", None) or getattr(getattr(target, "type", None), "quals", None) or []
-        inner = c_generator.CGenerator().visit(
-            c_ast.Typename(None, [], None, _renamed(target, None))
-        )
+        inner = c_generator.CGenerator().visit(c_ast.Typename(None, [], None, _renamed(target, None)))
         return CType(text, kind, inner, pointee_kind, "const" in quals)
 
     def _kind(self, node: Any) -> tuple[str, Any]:

@@ -10,8 +10,10 @@ class SpecError(RrPyError):
 
     def __init__(self, file: str, where: str, key: str, problem: str, remedy: str = "") -> None:
         place = ", ".join(part for part in (where, f"key {key!r}" if key else "") if part)
-        super().__init__(f"{file}: {place}: {problem}" if place else f"{file}: {problem}",
-                         remedy or "See docs/interfaces.md.")  # fmt: skip
+        super().__init__(
+            f"{file}: {place}: {problem}" if place else f"{file}: {problem}",
+            remedy or "See docs/interfaces.md.",
+        )
         self.file, self.where, self.key = file, where, key
 
 

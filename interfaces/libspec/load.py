@@ -16,15 +16,43 @@ from interfaces.libspec.model import Callback, CType, Extra, Function, Guarded, 
 FOLDER = Path(__file__).parent.parent / "library"
 """Where the interfaces that come with the tool are."""
 
-TOP_KEYS = {"title": str, "library": (str, list), "types": str, "handles": list, "errno": bool,
-            "function": dict, "callback": dict, "name": str, "optional": bool}  # fmt: skip
-FUNCTION_KEYS = {"prototype": str, "args": dict, "returns": str, "outputs": list, "inputs": list, "errno": bool,
-                 "release": bool, "ordered": bool, "live": str, "variadic": str, "special": str,
-                 "optional": bool, "ends": bool, "refuse": int}  # fmt: skip
+TOP_KEYS = {
+    "title": str,
+    "library": (str, list),
+    "types": str,
+    "handles": list,
+    "errno": bool,
+    "function": dict,
+    "callback": dict,
+    "name": str,
+    "optional": bool,
+}
+FUNCTION_KEYS = {
+    "prototype": str,
+    "args": dict,
+    "returns": str,
+    "outputs": list,
+    "inputs": list,
+    "errno": bool,
+    "release": bool,
+    "ordered": bool,
+    "live": str,
+    "variadic": str,
+    "special": str,
+    "optional": bool,
+    "ends": bool,
+    "refuse": int,
+}
 CALLBACK_KEYS = {"prototype": str, "args": dict, "returns": str}
-SPECIALS = frozenset({
-    "pthread_create", "pthread_join", "cond_wait", "fork", "once",
-})  # fmt: skip
+SPECIALS = frozenset(
+    {
+        "pthread_create",
+        "pthread_join",
+        "cond_wait",
+        "fork",
+        "once",
+    }
+)
 EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer", "line")
 INPUT_KINDS = ("value", "string", "bytes")
 
@@ -48,8 +76,13 @@ def load(name: str) -> Interface:
         if not path.exists():
             near = difflib.get_close_matches(name, shipped(), 1)
             hint = f"Did you mean {near[0]}? " if near else ""
-            raise SpecError(name, "", "", "there is no interface of this name",
-                            f"{hint}There are {', '.join(shipped())}; or give the path of a file.")  # fmt: skip
+            raise SpecError(
+                name,
+                "",
+                "",
+                "there is no interface of this name",
+                f"{hint}There are {', '.join(shipped())}; or give the path of a file.",
+            )
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as why:
@@ -77,11 +110,11 @@ class _Reader:
         self._keys(document, TOP_KEYS, "")
         libraries = document.get("library")
         if not libraries or not all(isinstance(item, str) for item in [*libraries]):
-            raise SpecError(file, "", "library", "names no library: give a soname, such as \"libz.so.1\"")
+            raise SpecError(file, "", "library", 'names no library: give a soname, such as "libz.so.1"')
         self.libraries = (libraries,) if isinstance(libraries, str) else tuple(libraries)
         for item in self.libraries:
             if "/" in item or ".so" not in item:
-                raise SpecError(file, "", "library", f"{item!r} is no soname, such as \"libz.so.1\"")
+                raise SpecError(file, "", "library", f'{item!r} is no soname, such as "libz.so.1"')
         try:
             self.c = Declarations(document.get("types", ""))
         except CError as why:
@@ -102,17 +135,26 @@ class _Reader:
             assert isinstance(where, tuple)
             raise SpecError(self.file, where[0], where[1], problem)
         return Interface(
-            name=self.document.get("name", Path(self.file).stem), path=self.file,
-            title=self.document.get("title", ""), libraries=self.libraries,
-            types=self.document.get("types", ""), functions=functions, callbacks=self.callbacks, text=text,
-        )  # fmt: skip
+            name=self.document.get("name", Path(self.file).stem),
+            path=self.file,
+            title=self.document.get("title", ""),
+            libraries=self.libraries,
+            types=self.document.get("types", ""),
+            functions=functions,
+            callbacks=self.callbacks,
+            text=text,
+        )
 
     def _keys(self, table: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:
         for key, value in table.items():
             if key not in known:
                 near = difflib.get_close_matches(key, known, 1)
-                raise SpecError(self.file, where, key, "is no key of an interface file"
-                                + (f"; did you mean {near[0]!r}?" if near else ""))  # fmt: skip
+                raise SpecError(
+                    self.file,
+                    where,
+                    key,
+                    "is no key of an interface file" + (f"; did you mean {near[0]!r}?" if near else ""),
+                )
             if not isinstance(value, known[key]):
                 raise SpecError(self.file, where, key, f"has a value of the wrong type: {value!r}")
 
@@ -131,11 +173,12 @@ class _Reader:
             found = self.c.prototypes(texts)
         except CError as why:
             name, problem = why.args if len(why.args) == 2 else ("?", str(why))
-            raise SpecError(self.file, f"{what} {name}", "prototype", f"does not parse as C: {problem}") from None
+            raise SpecError(
+                self.file, f"{what} {name}", "prototype", f"does not parse as C: {problem}"
+            ) from None
         for name, prototype in found.items():
             if what == "function" and prototype.name != name:
-                raise SpecError(self.file, f"function {name}", "prototype",
-                                f"declares {prototype.name!r}")  # fmt: skip
+                raise SpecError(self.file, f"function {name}", "prototype", f"declares {prototype.name!r}")
         return found
 
     def _callback(self, name: str, table: dict[str, Any], prototype: Prototype) -> Callback:
@@ -149,27 +192,43 @@ class _Reader:
         names = frozenset(param for param, _ in prototype.parameters) | {"result"}
         parameters = self._parameters(where, table, prototype, names, given=False)
         if prototype.has_dots and "variadic" not in table:
-            raise SpecError(self.file, where, "variadic",
-                            "is needed: the function takes `...`",
-                            "Name the variant that takes a va_list (variadic = \"vprintf\"), or write the "
-                            "further parameters into the prototype instead of `...`.")  # fmt: skip
+            raise SpecError(
+                self.file,
+                where,
+                "variadic",
+                "is needed: the function takes `...`",
+                'Name the variant that takes a va_list (variadic = "vprintf"), or write the '
+                "further parameters into the prototype instead of `...`.",
+            )
         for key in ("live",):
             if key in table:
                 self.checks.append(((where, key), table[key], names))
         special = table.get("special", "")
         if special and special not in SPECIALS:
-            raise SpecError(self.file, where, "special", f"{special!r} is none of {', '.join(sorted(SPECIALS))}")
+            raise SpecError(
+                self.file, where, "special", f"{special!r} is none of {', '.join(sorted(SPECIALS))}"
+            )
         result = self._result(where, table, prototype.returns, names)
         outputs = tuple(self._extras(where, "outputs", table.get("outputs", []), names))
         inputs = tuple(self._extras(where, "inputs", table.get("inputs", []), names - {"result"}))
         return Function(
-            name=name, returns=prototype.returns, result=result, parameters=parameters, outputs=outputs, inputs=inputs,
+            name=name,
+            returns=prototype.returns,
+            result=result,
+            parameters=parameters,
+            outputs=outputs,
+            inputs=inputs,
             errno=table.get("errno", self.document.get("errno", False)),
-            release=table.get("release", False), ordered=table.get("ordered", False),
-            live=table.get("live", ""), variadic=table.get("variadic", ""), special=special,
+            release=table.get("release", False),
+            ordered=table.get("ordered", False),
+            live=table.get("live", ""),
+            variadic=table.get("variadic", ""),
+            special=special,
             optional=table.get("optional", self.document.get("optional", False)),
-            ends=table.get("ends", False), refuse=table.get("refuse", 0), has_dots=prototype.has_dots,
-        )  # fmt: skip
+            ends=table.get("ends", False),
+            refuse=table.get("refuse", 0),
+            has_dots=prototype.has_dots,
+        )
 
     def _parameters(
         self, where: str, table: dict[str, Any], prototype: Prototype, names: frozenset[str], *, given: bool
@@ -177,7 +236,9 @@ class _Reader:
         said = table.get("args", {})
         for key in said:
             if key not in names:
-                raise SpecError(self.file, where, f"args.{key}", "the prototype has no parameter of this name")
+                raise SpecError(
+                    self.file, where, f"args.{key}", "the prototype has no parameter of this name"
+                )
         found = []
         for name, kind in prototype.parameters:
             texts = said.get(name)
@@ -185,10 +246,12 @@ class _Reader:
                 role = roles.default(kind, self.c.pointee_name(kind), self.handles, given=given)
                 if role is None:
                     raise SpecError(
-                        self.file, where, f"args.{name}",
+                        self.file,
+                        where,
+                        f"args.{name}",
                         f"must be given: {kind.declare(name).strip()!r} may be anything",
                         "Say what crosses: in[size], out[size], string, handle, data, callback NAME, ignore, ...",
-                    )  # fmt: skip
+                    )
                 guarded: tuple[Guarded, ...] = (role,)
             else:
                 guarded = tuple(self._roles(where, f"args.{name}", texts, names, kind))
@@ -231,9 +294,12 @@ class _Reader:
         role = roles.default(kind, self.c.pointee_name(kind), self.handles, given=True)
         if role is None:
             raise SpecError(
-                self.file, where, "returns", f"must be given: {kind.bare!r} may be anything",
+                self.file,
+                where,
+                "returns",
+                f"must be given: {kind.bare!r} may be anything",
                 "Say what comes back: string, handle, buffer[size], object[size], alloc[size], param NAME, data.",
-            )  # fmt: skip
+            )
         return role
 
     def _extras(self, where: str, key: str, texts: list[Any], names: frozenset[str]) -> Iterator[Extra]:
@@ -247,15 +313,24 @@ class _Reader:
             del mark
             known = EXTRA_KINDS if key == "outputs" else INPUT_KINDS
             if not colon or kind not in known:
-                raise SpecError(self.file, where, key,
-                                f"{text!r} does not begin with one of {', '.join(known)} and a colon")  # fmt: skip
+                raise SpecError(
+                    self.file,
+                    where,
+                    key,
+                    f"{text!r} does not begin with one of {', '.join(known)} and a colon",
+                )
             size = ""
             if kind in ("bytes", "offset", "line"):
                 rest, bar, size = rest.partition("|")
                 rest, size = rest.strip(), size.strip()
                 if not bar or not size:
-                    raise SpecError(self.file, where, key, f"{text!r} needs a second part: {kind}: "
-                                    f"{'POINTER | SIZE' if kind == 'bytes' else 'LVALUE | POINTER'}")
+                    raise SpecError(
+                        self.file,
+                        where,
+                        key,
+                        f"{text!r} needs a second part: {kind}: "
+                        f"{'POINTER | SIZE' if kind == 'bytes' else 'LVALUE | POINTER'}",
+                    )
                 self.checks.append(((where, key), size, names))
             self.checks.append(((where, key), rest, names))
             yield Extra(kind, rest, size, when)

@@ -5,10 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 PART_KINDS = {
-    "value": False, "handle": False, "string": False, "strings": None, "in": True, "out": True,
-    "inout": True, "data": False, "callback": None, "ignore": False, "object": True, "realloc": True, "alloc": True,
-    "new": False, "malloc": False, "param": None, "free": False, "void": False, "buffer": True,
-}  # fmt: skip
+    "value": False,
+    "handle": False,
+    "string": False,
+    "strings": None,
+    "in": True,
+    "out": True,
+    "inout": True,
+    "data": False,
+    "callback": None,
+    "ignore": False,
+    "object": True,
+    "realloc": True,
+    "alloc": True,
+    "new": False,
+    "malloc": False,
+    "param": None,
+    "free": False,
+    "void": False,
+    "buffer": True,
+}
 """Kinds of roles, and whether each takes an expression in brackets (None: it may, or takes a name)."""
 
 

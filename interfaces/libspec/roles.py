@@ -77,8 +77,11 @@ def default(kind: CType, pointee: str, handles: frozenset[str], *, given: bool) 
             part = Part("handle")
         elif pointee == "char" and kind.constant:
             part = Part("string")
-        elif pointee.rstrip("*").strip() in handles and pointee.count("*") == 1:
-            part = Part("out", "1")
-        elif not kind.constant and kind.pointee_kind in ("integer", "floating") and pointee != "char" and not given:
+        elif (pointee.rstrip("*").strip() in handles and pointee.count("*") == 1) or (
+            not kind.constant
+            and kind.pointee_kind in ("integer", "floating")
+            and pointee != "char"
+            and not given
+        ):
             part = Part("out", "1")
     return None if part is None else Guarded("", (part,))

@@ -23,10 +23,15 @@ class LibFlag(IntFlag):
     PART = 4
     ERRNO = 8
     RELEASE = 16
+    ENTER = 32
 
 
 def call_text(
-    event: Any, regions: Sequence[Region], known: Mapping[int, Function | Callback], *, result: bool = True,
+    event: Any,
+    regions: Sequence[Region],
+    known: Mapping[int, Function | Callback],
+    *,
+    result: bool = True,
     strings: int = 48,
 ) -> str:
     """`sqlite3_step(pStmt=0x55...) = 100`; a callback is shown as `-> callback(...)`, its return as `<- ...`."""
@@ -41,6 +46,8 @@ def call_text(
     if flags & LibFlag.CALLBACK:
         return f"-> {name}({shown})"
     text = f"{name}({shown})"
+    if flags & LibFlag.ENTER:
+        return f"{text} <calls back ...>"
     if not result or flags & LibFlag.RELEASE:
         return text
     returned = [region for region in regions if region.kind == RegionKind.OUT and region.arg == RESULT_ARG]
@@ -97,7 +104,11 @@ def _value(word: int, kind: CType | None) -> str:
 def _quoted(data: bytes, most: int) -> str:
     text = data[:-1] if data.endswith(b"\0") and b"\0" not in data[:-1] else data
     shown = "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{chr(byte)}" if byte in b'"\\' else f"\\x{byte:02x}"
+        chr(byte)
+        if 32 <= byte < 127 and byte not in b'"\\'
+        else f"\\{chr(byte)}"
+        if byte in b'"\\'
+        else f"\\x{byte:02x}"
         for byte in text[:most]
     )
     return f'"{shown}"' + ("..." if len(text) > most else "")

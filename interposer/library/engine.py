@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,10 @@ class Control(ctypes.LittleEndianStructure):
     """struct rr_ctl of runtime.c."""
 
     _fields_ = [
-        *[(name, ctypes.c_uint32) for name in ("task", "mode", "tool_pid", "pid", "lock", "slot", "sealed", "turn")],
+        *[
+            (name, ctypes.c_uint32)
+            for name in ("task", "mode", "tool_pid", "pid", "lock", "slot", "sealed", "turn")
+        ],
         *[(name, ctypes.c_uint64) for name in ("events", "sequence", "cursor", "end", "event_no", "calls")],
         *[(name, ctypes.c_uint32) for name in ("threads", "multi", "diverged", "stopped")],
         *[(name, ctypes.c_uint32) for name in ("div_task", "div_nr", "div_arg", "div_flags")],
@@ -84,7 +87,11 @@ class Plan:
     def parameter(self, number: int, index: int) -> str:
         """The name of a parameter of a numbered function."""
         found = self.functions().get(number)
-        return found.parameters[index].name if found is not None and index < len(found.parameters) else str(index)
+        return (
+            found.parameters[index].name
+            if found is not None and index < len(found.parameters)
+            else str(index)
+        )
 
     def message(self) -> dict[str, Any]:
         folder = files("interposer.library")
@@ -231,15 +238,22 @@ class Engine:
             self._script.on("message", self._message)
             self._script.load()
             message = self.plan.message()
-            message.update(path=self.path, control=CONTROL_SIZE, area=self.area_size,
-                           replaying=self.plan.mode == REPLAY, aliases={},
-                           foreign=_frida_ranges(self.pid),
-                           spare=[*self._keeper.spare] if self._keeper is not None else [])  # fmt: skip
+            message.update(
+                path=self.path,
+                control=CONTROL_SIZE,
+                area=self.area_size,
+                replaying=self.plan.mode == REPLAY,
+                aliases={},
+                foreign=_frida_ranges(self.pid),
+                spare=[*self._keeper.spare] if self._keeper is not None else [],
+            )
             self._script.exports_sync.start(message)
         except frida.core.RPCException as why:
             raise EngineError(f"the stubs cannot be made: {why.args[0]}", "See docs/interfaces.md.") from None
         except (frida.ProcessNotFoundError, frida.PermissionDeniedError) as why:
-            raise EngineError(f"process {self.pid}: {why}", "Check the number, and that the process is yours.") from None
+            raise EngineError(
+                f"process {self.pid}: {why}", "Check the number, and that the process is yours."
+            ) from None
         with suppress(OSError):
             os.unlink(self.path)
 

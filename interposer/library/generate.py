@@ -42,8 +42,13 @@ def source(numbered: Numbered, header: str) -> str:
     interface = numbered.interface
     from interfaces.libspec.cdecl import PRELUDE
 
-    lines = ["#include <stdarg.h>", header, PRELUDE if "size_t" not in header else "", interface.types,
-             "extern void *rr_orig[], *rr_alt[];"]  # fmt: skip
+    lines = [
+        "#include <stdarg.h>",
+        header,
+        PRELUDE if "size_t" not in header else "",
+        interface.types,
+        "extern void *rr_orig[], *rr_alt[];",
+    ]
     lines += _callable(interface)
     for callback in interface.callbacks.values():
         lines += _callback(callback, numbered.callbacks[callback.name])
@@ -63,7 +68,10 @@ def _callable(interface: Interface) -> Iterator[str]:
 
 
 def _words(function: Function) -> Iterator[str]:
-    roles = [*function.result.parts, *(part for p in function.parameters for r in p.roles for part in r.parts)]
+    roles = [
+        *function.result.parts,
+        *(part for p in function.parameters for r in p.roles for part in r.parts),
+    ]
     for text in [*(part.argument for part in roles), *(extra.size for extra in function.outputs)]:
         yield from re.findall(r"[A-Za-z_]\w*", text)
 
@@ -175,21 +183,31 @@ class _Stub:
         before = self._before()
         after = self._after()
         head = f"rr_f_{f.name}({_declared(f.parameters) or 'void'}{dots})"
-        lines = [f.returns.declare(head), "{",
-                 _orig(f.returns, f.parameters, "rr_o", f"{table}[{self.index}]",
-                       "va_list" if f.variadic else ""),
-                 "\tstruct rr_call rr_c;"]  # fmt: skip
+        lines = [
+            f.returns.declare(head),
+            "{",
+            _orig(f.returns, f.parameters, "rr_o", f"{table}[{self.index}]", "va_list" if f.variadic else ""),
+            "\tstruct rr_call rr_c;",
+        ]
         if f.returns.kind != "void":
             lines.append(f"\t{f.returns.declare('result')};")
         if f.variadic:
             lines += ["\tva_list rr_ap;", f"\tva_start(rr_ap, {f.parameters[-1].name});"]
-        lines.append(f"\tif (!{enter}(&rr_c, {number}, (u64)__builtin_return_address(0))) {{ {_returning(f.returns, call)} }}")  # noqa: E501
+        lines.append(
+            f"\tif (!{enter}(&rr_c, {number}, (u64)__builtin_return_address(0))) {{ {_returning(f.returns, call)} }}"
+        )  # noqa: E501
         assign = "" if f.returns.kind == "void" else "result = "
         done = "\treturn;" if f.returns.kind == "void" else "\treturn result;"
         if f.live:
-            lines.append(f"\tif ({f.live}) {{ rr_live_enter(&rr_c); {assign}{call}; rr_live_leave(&rr_c);{done} }}")
+            lines.append(
+                f"\tif ({f.live}) {{ rr_live_enter(&rr_c); {assign}{call}; rr_live_leave(&rr_c);{done} }}"
+            )
         if f.refuse:
-            return [*lines, f"\trr_live_leave(&rr_c); rr_refuse({f.refuse}); return ({f.returns.bare})-1;", "}"]
+            return [
+                *lines,
+                f"\trr_live_leave(&rr_c); rr_refuse({f.refuse}); return ({f.returns.bare})-1;",
+                "}",
+            ]
         lines += [*self.olds.declare(), *before]
         if f.special == "pthread_create":
             a = [p.name for p in f.parameters]
@@ -198,15 +216,19 @@ class _Stub:
         if f.release or f.special == "cond_wait":
             lines.append("\trr_release(&rr_c);")
             if f.release:
-                lines.append("\tif (rr_c.replaying) { rr_end(&rr_c);"
-                             + (" return; }" if not assign else f" return ({f.returns.bare})0; }}"))  # fmt: skip
+                lines.append(
+                    "\tif (rr_c.replaying) { rr_end(&rr_c);"
+                    + (" return; }" if not assign else f" return ({f.returns.bare})0; }}")
+                )
                 return [*lines, f"\t{assign}{call};", "\trr_end(&rr_c);", done, "}"]
         keep = "" if f.returns.kind == "void" else f" rr_c.result = {_word('result', f.returns)};"
         if f.special == "pthread_join":
             lines.append(f"\t{assign}{call}; if (rr_c.replaying) rr_answer(&rr_c); else {{ {keep} }}")
         else:
             take = "" if f.returns.kind == "void" else " " + _from_word("rr_c.result", "result", f.returns)
-            lines.append(f"\tif (rr_c.replaying) {{ rr_answer(&rr_c);{take} }} else {{ {assign}{call};{keep} }}")
+            lines.append(
+                f"\tif (rr_c.replaying) {{ rr_answer(&rr_c);{take} }} else {{ {assign}{call};{keep} }}"
+            )
         return [*lines, *after, "\trr_leave(&rr_c);", done, "}"]
 
     def _before(self) -> list[str]:
@@ -259,7 +281,9 @@ class _Stub:
                 case "strings":
                     lines.append(f"\trr_in_strings(&rr_c, {i}, (char **){name}, {argument or -1});")
                 case "in" | "inout":
-                    lines.append(f"\trr_in(&rr_c, {i}, (const void *){name}, {_size(parameter.type, argument)});")
+                    lines.append(
+                        f"\trr_in(&rr_c, {i}, (const void *){name}, {_size(parameter.type, argument)});"
+                    )
                 case "callback":
                     compare = "RR_C_VALUE"
                     number = self.numbered.callbacks[argument]
@@ -279,7 +303,9 @@ class _Stub:
                 for part in role.parts:
                     if part.kind in ("out", "inout"):
                         size = _size(parameter.type, self.olds.replace(part.argument))
-                        body.append(f"\trr_out(&rr_c, {i}, (void *){parameter.name}, rr_c.replaying ? 0 : {size});")
+                        body.append(
+                            f"\trr_out(&rr_c, {i}, (void *){parameter.name}, rr_c.replaying ? 0 : {size});"
+                        )
                 bodies.append(body)
             if any(bodies):
                 lines += _branches(parameter, bodies)
@@ -294,21 +320,27 @@ class _Stub:
     def _extra_text(self, at: int, extra: Extra, expression: str) -> str:
         match extra.kind:
             case "offset":
-                return (f"\t{{ i64 rr_by = (i64)((u8 *)({expression}) - (u8 *)({extra.size})); rr_out(&rr_c, {at}, &rr_by, 8); "
-                        f"if (rr_c.replaying) {expression} = (void *)((u8 *)({extra.size}) + rr_by); }}")  # fmt: skip
+                return (
+                    f"\t{{ i64 rr_by = (i64)((u8 *)({expression}) - (u8 *)({extra.size})); rr_out(&rr_c, {at}, &rr_by, 8); "
+                    f"if (rr_c.replaying) {expression} = (void *)((u8 *)({extra.size}) + rr_by); }}"
+                )
             case "value":
                 return f"\trr_out(&rr_c, {at}, (void *)&({expression}), sizeof({expression}));"
             case "line":
                 return f"\trr_line(&rr_c, {at}, (char **)&({expression}), room, (i64)({extra.size}));"
             case "pointer":
-                return (f"\trr_out(&rr_c, {at}, (void *)&({expression}), 8); "
-                        f"if (rr_c.replaying) {expression} = rr_translate((u64)({expression}));")  # fmt: skip
+                return (
+                    f"\trr_out(&rr_c, {at}, (void *)&({expression}), 8); "
+                    f"if (rr_c.replaying) {expression} = rr_translate((u64)({expression}));"
+                )
             case "advance":
                 before = self.olds.replace(f"old({extra.expression})")
                 return f"\trr_advance_pointer(&rr_c, {at}, (u8 **)&({expression}), (u8 *){before});"
             case "string":
-                return (f"\t{{ char *rr_t = rr_ret_string(&rr_c, {at}, rr_c.replaying ? 0 : (const char *)({expression}), 0); "
-                        f"if (rr_c.replaying) {expression} = (void *)rr_t; }}")  # fmt: skip
+                return (
+                    f"\t{{ char *rr_t = rr_ret_string(&rr_c, {at}, rr_c.replaying ? 0 : (const char *)({expression}), 0); "
+                    f"if (rr_c.replaying) {expression} = (void *)rr_t; }}"
+                )
             case _:
                 size = self.olds.replace(extra.size)
                 return f"\trr_out(&rr_c, {at}, (void *)({expression}), rr_c.replaying ? 0 : (i64)({size}));"
@@ -317,19 +349,29 @@ class _Stub:
         kind, cast = self.f.returns, f"({self.f.returns.bare})"
         lines = []
         for part in self.f.result.parts:
-            size = "rr_c.replaying ? 0 : " + _size(kind, self.olds.replace(part.argument)) if part.argument else "0"
+            size = (
+                "rr_c.replaying ? 0 : " + _size(kind, self.olds.replace(part.argument))
+                if part.argument
+                else "0"
+            )
             match part.kind:
                 case "string" | "new" | "malloc":
-                    lines.append(f"\tresult = {cast}rr_ret_string(&rr_c, {RESULT}, (const char *)result, { {'string': 0, 'new': 1, 'malloc': 4}[part.kind] });")
+                    lines.append(
+                        f"\tresult = {cast}rr_ret_string(&rr_c, {RESULT}, (const char *)result, { {'string': 0, 'new': 1, 'malloc': 4}[part.kind] });"
+                    )
                 case "buffer" | "alloc" | "object" | "realloc":
                     role = ("buffer", "alloc", "object", "realloc").index(part.kind)
-                    lines.append(f"\tresult = {cast}rr_ret(&rr_c, {RESULT}, (const void *)result, {size}, {role});")
+                    lines.append(
+                        f"\tresult = {cast}rr_ret(&rr_c, {RESULT}, (const void *)result, {size}, {role});"
+                    )
                 case "handle" | "data":
                     lines.append(f"\tif (rr_c.replaying) result = {cast}rr_translate(rr_c.result);")
                 case "param":
                     name = part.argument
-                    lines.append(f"\t{{ i64 rr_by = (i64)((u8 *)result - (u8 *){name}); rr_out(&rr_c, {RESULT}, &rr_by, 8); "
-                                 f"if (rr_c.replaying) result = rr_c.result ? {cast}((u8 *){name} + rr_by) : {cast}0; }}")  # fmt: skip
+                    lines.append(
+                        f"\t{{ i64 rr_by = (i64)((u8 *)result - (u8 *){name}); rr_out(&rr_c, {RESULT}, &rr_by, 8); "
+                        f"if (rr_c.replaying) result = rr_c.result ? {cast}((u8 *){name} + rr_by) : {cast}0; }}"
+                    )
         return lines
 
 
@@ -354,22 +396,32 @@ def _callback(callback: Callback, number: int) -> list[str]:
                 match part.kind:
                     case "string":
                         body.append(f"\trr_ret_string(&rr_c, {i}, (const char *){parameter.name}, 0);")
-                        take.append(f"\t{parameter.name} = ({parameter.type.bare})rr_region_of(rr_e, {i}, 0);")
+                        take.append(
+                            f"\t{parameter.name} = ({parameter.type.bare})rr_region_of(rr_e, {i}, 0);"
+                        )
                     case "strings":
-                        body.append(f"\trr_put_strings(&rr_c, {i}, (char **){parameter.name}, {part.argument or -1});")
+                        body.append(
+                            f"\trr_put_strings(&rr_c, {i}, (char **){parameter.name}, {part.argument or -1});"
+                        )
                         take.append(f"\t{parameter.name} = ({parameter.type.bare})rr_strings_of(rr_e, {i});")
                     case "in" | "inout":
                         body.append(f"\trr_out(&rr_c, {i}, (void *){parameter.name}, {size});")
-                        take.append(f"\t{parameter.name} = ({parameter.type.bare})rr_region_of(rr_e, {i}, 0);")
+                        take.append(
+                            f"\t{parameter.name} = ({parameter.type.bare})rr_region_of(rr_e, {i}, 0);"
+                        )
                     case "object":
                         body.append(f"\trr_ret(&rr_c, {i}, (void *){parameter.name}, {size}, 2);")
-                        take.append(f"\t{{ u64 *rr_n = rr_region_of(rr_e, {i}, 0); {parameter.name} = rr_n ? "
-                                    f"({parameter.type.bare})malloc(*rr_n ? *rr_n : 1) : 0; }}")  # fmt: skip
+                        take.append(
+                            f"\t{{ u64 *rr_n = rr_region_of(rr_e, {i}, 0); {parameter.name} = rr_n ? "
+                            f"({parameter.type.bare})malloc(*rr_n ? *rr_n : 1) : 0; }}"
+                        )
                         fill.append(f"\tif (rr_e) free((void *){parameter.name});")
                     case "out":
                         fill.insert(0, f"\trr_in(&rr_c, {i}, (void *){parameter.name}, {size});")
                     case "handle" | "data":
-                        take.append(f"\t{parameter.name} = ({parameter.type.bare})rr_translate((u64){parameter.name});")
+                        take.append(
+                            f"\t{parameter.name} = ({parameter.type.bare})rr_translate((u64){parameter.name});"
+                        )
             bodies.append(body)
             back.append(take)
             after.append(fill)
@@ -381,29 +433,54 @@ def _callback(callback: Callback, number: int) -> list[str]:
             filled += _branches(parameter, after)
     set_arguments = [f"\t{_place(i)} = {_word(p.name, p.type)};" for i, p in enumerate(parameters)]
     stub = [
-        "static " + returns.declare(f"rr_cb_{name}(int rr_slot{', ' if declared else ''}{declared})"), "{",
+        "static " + returns.declare(f"rr_cb_{name}(int rr_slot{', ' if declared else ''}{declared})"),
+        "{",
         _orig(returns, parameters, "rr_o", f"rr_fns_{name}[rr_slot]"),
-        "\tstruct rr_call rr_c; struct rr_event *rr_e = 0;", *head,
+        "\tstruct rr_call rr_c; struct rr_event *rr_e = 0;",
+        *head,
         f"\tif (!rr_enter_callback(&rr_c, {number}, 0)) {{ {_returning(returns, f'rr_o({arguments})')} }}",
-        f"\trr_c.nargs = {len(parameters)};", *set_arguments, *given,
-        "\trr_callback_enter(&rr_c, rr_slot);", f"\t{assign}rr_o({arguments});", *keep, *filled,
-        "\trr_callback_leave(&rr_c);", done, "}",
-    ]  # fmt: skip
+        f"\trr_c.nargs = {len(parameters)};",
+        *set_arguments,
+        *given,
+        "\trr_callback_enter(&rr_c, rr_slot);",
+        f"\t{assign}rr_o({arguments});",
+        *keep,
+        *filled,
+        "\trr_callback_leave(&rr_c);",
+        done,
+        "}",
+    ]
     replayed = [
-        f"void rr_cbr_{name}(struct rr_event *rr_e)", "{", "\tstruct rr_call rr_c;",
+        f"void rr_cbr_{name}(struct rr_event *rr_e)",
+        "{",
+        "\tstruct rr_call rr_c;",
         "\tu64 *rr_more = rr_more_of(rr_e);" if len(parameters) > 6 else "",
         _orig(returns, parameters, "rr_o", f"rr_fns_{name}[rr_e->result]"),
-        *(f"\t{p.type.declare(p.name)};" for p in parameters), *head,
-        *("\t" + _from_word(f"rr_e->args[{i}]" if i < 6 else f"rr_more[{i - 6}]", p.name, p.type)
-          for i, p in enumerate(parameters)),
-        *taken, "\trr_replay_begin(&rr_c, rr_e);", f"\t{assign}rr_o({arguments});", *keep,
-        *[line for line in filled if "rr_g_" not in line], "\trr_replay_end(&rr_c);", "}",
-    ]  # fmt: skip
+        *(f"\t{p.type.declare(p.name)};" for p in parameters),
+        *head,
+        *(
+            "\t" + _from_word(f"rr_e->args[{i}]" if i < 6 else f"rr_more[{i - 6}]", p.name, p.type)
+            for i, p in enumerate(parameters)
+        ),
+        *taken,
+        "\trr_replay_begin(&rr_c, rr_e);",
+        f"\t{assign}rr_o({arguments});",
+        *keep,
+        *[line for line in filled if "rr_g_" not in line],
+        "\trr_replay_end(&rr_c);",
+        "}",
+    ]
     slots = [
-        "static " + returns.declare(f"rr_cb_{name}_{i}({declared or 'void'}) ")
-        +        f"{{ {'' if returns.kind == 'void' else 'return '}rr_cb_{name}({i}{', ' if arguments else ''}{arguments}); }}"
+        "static "
+        + returns.declare(f"rr_cb_{name}_{i}({declared or 'void'}) ")
+        + f"{{ {'' if returns.kind == 'void' else 'return '}rr_cb_{name}({i}{', ' if arguments else ''}{arguments}); }}"
         for i in range(CALLBACK_SLOTS)
     ]
     table = ", ".join(f"rr_cb_{name}_{i}" for i in range(CALLBACK_SLOTS))
-    return [f"extern void *rr_fns_{name}[];", *stub, *slots,
-            f"static void *rr_stubs_{name}[{CALLBACK_SLOTS}] = {{ {table} }};", *replayed]  # fmt: skip
+    return [
+        f"extern void *rr_fns_{name}[];",
+        *stub,
+        *slots,
+        f"static void *rr_stubs_{name}[{CALLBACK_SLOTS}] = {{ {table} }};",
+        *replayed,
+    ]

@@ -294,8 +294,8 @@ int rr_enter(struct rr_call *c, u32 nr, u64 ip)
 
 int rr_enter_ordered(struct rr_call *c, u32 nr, u64 ip) { return ctl->multi ? rr_enter(c, nr, ip) : 0; }
 
-void rr_live_enter(struct rr_call *c) { *__errno_location() = c->errno_in; }
-void rr_live_leave(struct rr_call *c) { c->t->len = c->base; c->t->depth = 0; }
+void rr_live_enter(struct rr_call *c) { c->outer = c->t->call; c->t->call = 0; *__errno_location() = c->errno_in; }
+void rr_live_leave(struct rr_call *c) { c->t->call = c->outer; c->t->len = c->base; c->t->depth = 0; }
 
 void rr_in(struct rr_call *c, int arg, const void *p, u64 n)
 {
@@ -325,6 +325,7 @@ void rr_begin(struct rr_call *c)
 {
 	c->in_end = c->t->len;
 	arguments(c);
+	c->outer = c->t->call; c->announced = 0; c->t->call = c;
 	*__errno_location() = c->errno_in;
 }
 
@@ -365,7 +366,12 @@ static void calls_back(struct rr_call *c, struct rr_event *e)
 i64 rr_answer(struct rr_call *c)
 {
 	struct rr_event *e, *full;
-	while ((e = turn(c))->flags & RR_L_CALLBACK) calls_back(c, e);
+	while ((e = turn(c))->flags & (RR_L_CALLBACK | RR_L_ENTER)) {
+		if (e->flags & RR_L_CALLBACK) { calls_back(c, e); continue; }
+		if (e->nr != c->nr) diverge(c, D_CALL, 255, c->nr, e->nr);
+		compare(c, whole(c, e));
+		consumed(event_at(ctl->cursor));
+	}
 	if (e->nr != c->nr || (e->flags & RR_L_RETURN)) diverge(c, D_CALL, 255, c->nr, e->nr);
 	full = whole(c, e);
 	compare(c, full);
@@ -478,7 +484,7 @@ void *rr_strings_of(struct rr_event *e, int arg)
 void rr_leave(struct rr_call *c)
 {
 	struct rr_thread *t = c->t; int code = *__errno_location(); struct rr_region *r;
-	if (off) { t->len = c->base; t->depth = 0; return; }
+	if (off) { t->call = c->outer; t->len = c->base; t->depth = 0; return; }
 	if (c->replaying) {
 		r = (struct rr_region *)(c->end - 24);
 		if ((c->e->flags & RR_L_ERRNO) && r->kind == RR_R_INFO) code = *(i32 *)(r + 1); else code = c->errno_in;
@@ -487,6 +493,7 @@ void rr_leave(struct rr_call *c)
 		if (code != c->errno_in) { *(i32 *)region(c, RR_R_INFO, 255, 0, 8) = code; c->flags |= RR_L_ERRNO; }
 		commit(c, c->flags);
 	}
+	t->call = c->outer;
 	t->len = c->base; t->depth = 0;
 	*__errno_location() = code;
 }
@@ -502,7 +509,7 @@ void rr_release(struct rr_call *c)
 	c->flags = 0;
 }
 
-void rr_end(struct rr_call *c) { c->t->len = c->base; c->t->depth = 0; }
+void rr_end(struct rr_call *c) { c->t->call = c->outer; c->t->len = c->base; c->t->depth = 0; }
 
 /* ---- the other direction ---- */
 int rr_enter_callback(struct rr_call *c, u32 nr, u64 ip)
@@ -512,6 +519,11 @@ int rr_enter_callback(struct rr_call *c, u32 nr, u64 ip)
 	t = self();
 	if (!t) { ctl->unseen++; return 0; }
 	if (!t->depth) return 0;
+	/* Replay must know the call's arguments before it calls back: the first callback has the call logged. */
+	if (t->call && !t->call->announced && ctl->mode != RR_M_REPLAY) {
+		t->call->announced = 1;
+		commit(t->call, RR_L_ENTER);
+	}
 	memset(c, 0, sizeof(*c));
 	c->t = t; c->base = t->len; c->nr = nr; c->ip = ip; c->time_in = now();
 	return 1;
@@ -578,19 +590,18 @@ int rr_create(struct rr_call *c, void *function, void *thread, void *attr, void 
 	struct rr_start *s = malloc(sizeof(*s)); int r; u64 id;
 	s->run = run; s->arg = arg;
 	ctl->multi = 1;
+	rr_begin(c);
 	if (c->replaying) {
-		rr_begin(c);
 		rr_answer(c);
-		s->id = (u32)c->e->args[5]; r = (int)c->result;
-		if (r == 0) r = orig(thread, attr, starts, s); else free(s);
+		s->id = (u32)c->e->args[5];
 	} else {
 		lock(&registry); s->id = ctl->task + ++ctl->threads; unlock(&registry);
 		id = s->id;
-		r = orig(thread, attr, starts, s);
-		if (r) free(s);
-		c->args[5] = id; c->result = r;
+		c->args[5] = id;
 	}
 	rr_leave(c);
+	r = orig(thread, attr, starts, s);
+	if (r) free(s);
 	return r;
 }
 

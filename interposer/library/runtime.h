@@ -7,7 +7,7 @@ struct rr_region { u64 addr; u32 len; u8 kind, arg; u16 full_hi; };
 
 #define RR_LIBCALL 18
 #define RR_TASK_START 6
-enum { RR_L_CALLBACK = 1, RR_L_RETURN = 2, RR_L_PART = 4, RR_L_ERRNO = 8, RR_L_RELEASE = 16 };
+enum { RR_L_CALLBACK = 1, RR_L_RETURN = 2, RR_L_PART = 4, RR_L_ERRNO = 8, RR_L_RELEASE = 16, RR_L_ENTER = 32 };
 enum { RR_R_OUT = 1, RR_R_IN = 2, RR_R_REGS = 5, RR_R_INFO = 6, RR_R_SIZE = 9 };
 enum { RR_M_OFF = 0, RR_M_RECORD = 1, RR_M_REPLAY = 3, RR_M_WATCH = 4 };
 enum { RR_C_VALUE = 1, RR_C_HANDLE = 2, RR_C_NULL = 4 };
@@ -15,7 +15,7 @@ enum { RR_C_VALUE = 1, RR_C_HANDLE = 2, RR_C_NULL = 4 };
 struct rr_thread { u64 tcb; u32 id; i32 depth; u8 *buf; u64 len, cap; struct rr_call *call; };
 struct rr_call {
 	struct rr_thread *t; u64 base; u64 ip, time_in; u64 args[6]; u64 more[10]; u8 cmp[16]; i64 result;
-	i32 errno_in, errno_out; u16 nr; u8 nargs, flags; u8 replaying, pad[3]; u64 in_end; u8 *at, *end; struct rr_event *e;
+	i32 errno_in, errno_out; u16 nr; u8 nargs, flags; u8 replaying, pad[3]; u64 in_end; u8 *at, *end; struct rr_event *e; struct rr_call *outer; u64 announced;
 };
 
 extern int rr_enter(struct rr_call *c, u32 nr, u64 ip);

@@ -81,7 +81,11 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Keepe
     os.close(answers_write)
     with open(os.dup(answers), encoding="utf-8", buffering=1, closefd=True) as file:
         line = _line(file.fileno())
-    told = json.loads(line) if line else {"error": f"{argv[0]}: could not be started", "remedy": "", "status": 126}
+    told = (
+        json.loads(line)
+        if line
+        else {"error": f"{argv[0]}: could not be started", "remedy": "", "status": 126}
+    )
     if "error" in told:
         os.close(commands)
         os.close(answers)
@@ -164,8 +168,9 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Wait
                 if wait.ended:
                     raise LaunchError(
                         f"{argv[0]}: ended before its first instruction (wait status {wait.status:#x})",
-                        "Check that all its libraries are there: ldd.", ExitStatus.CANNOT_RUN,
-                    )  # fmt: skip
+                        "Check that all its libraries are there: ldd.",
+                        ExitStatus.CANNOT_RUN,
+                    )
                 registers = ptrace.get_registers(child.pid)
                 if wait.forward == signal.SIGTRAP and registers.rip == entry + 1:
                     break
@@ -175,7 +180,9 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Wait
             memory.write(entry, _LOOP)
         ptrace.detach(child.pid)
     except Gone:
-        raise LaunchError(f"{argv[0]}: killed before it started", "Try again.", ExitStatus.CANNOT_RUN) from None
+        raise LaunchError(
+            f"{argv[0]}: killed before it started", "Try again.", ExitStatus.CANNOT_RUN
+        ) from None
     except BaseException:
         child.kill()
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ Examples:
   rr-py record --checksum ./app                 hash the memory now and then, for replay --verify
   rr-py record --env LANG=C --cwd /tmp ./app
   rr-py record --repeat-until-fail ./flaky      again and again, until it fails once
+  rr-py record --interface sqlite3 ./app        only what crosses SQLite's functions
 
 \b
 The trace is trace.bin here (then trace-2.bin, ...), or the file of -o, which must not exist.
@@ -133,6 +135,14 @@ def complete_program(context: click.Context, param: click.Parameter, incomplete:
     "keep only the trace of the run that failed.",
 )
 @click.option("--tui", "in_tui", is_flag=True, help="Browse the recording in the terminal while it is made.")
+@click.option(
+    "--interface",
+    "interfaces",
+    multiple=True,
+    metavar="NAME",
+    help="Record calls of this library instead of system calls: a name (see rr-py interface list) or a file. "
+    "May be repeated.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing about the recording when it is done.")
 @click.argument(
     "program",
@@ -151,6 +161,7 @@ def command(
     chaos: int | None,
     repeat: int | None,
     in_tui: bool,
+    interfaces: tuple[str, ...],
     quiet: bool,
     program: tuple[str, ...],
 ) -> int:
@@ -178,10 +189,26 @@ def command(
         chaos=chaos,
         version=__version__,
     )
-    result = record(options) if repeat is None else record_until_failure(options, repeat)
+    if interfaces:
+        result = record_at(options, interfaces, repeat)
+    else:
+        result = record(options) if repeat is None else record_until_failure(options, repeat)
     if not quiet:
         say(summary(result))
     return end_like(result.status, result.signal)
+
+
+def record_at(options: RecordOptions, interfaces: Sequence[str], repeat: int | None) -> RecordResult:
+    """Record at library interfaces, which knows nothing of memory, schedules or further processes."""
+    from interfaces.libspec import load_all
+    from recorder.library import record_library
+
+    for name, value in (("--checksum", options.checksum_every), ("--chaos", options.chaos),
+                        ("--one-domain", options.one_domain or None), ("--repeat-until-fail", repeat)):  # fmt: skip
+        if value is not None:
+            raise click.UsageError(f"{name} is for recording system calls; it cannot go with --interface")
+    names = [*interfaces] if "pthread" in interfaces else [*interfaces, "pthread"]
+    return record_library(options, load_all(names))
 
 
 def record_until_failure(options: RecordOptions, most: int) -> RecordResult:

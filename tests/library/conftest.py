@@ -1,0 +1,63 @@
+"""Programs to record at their libraries' functions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("frida")
+pytest.importorskip("pycparser")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run of the command line came to."""
+
+    status: int
+    out: bytes
+    err: str
+
+
+Build = Callable[..., Path]
+Tool = Callable[..., Ran]
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Tool:
+    """Runs `rr-py ARGS` in the test's folder."""
+    import sys
+
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(["/".join(__file__.split("/")[:-3])])}
+
+    def run(*args: str, env_more: dict[str, str] | None = None, stdin: bytes = b"") -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "rr_py", *args],
+            cwd=tmp_path,
+            input=stdin,
+            capture_output=True,
+            env={**env, **(env_more or {})},
+            timeout=120,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+
+    return run
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Compiles C text: `build(name, text, "-lz")` a program, `build("lib.so", text, shared=True)` a library."""
+
+    def compile_c(name: str, text: str, *flags: str, shared: bool = False) -> Path:
+        source = tmp_path / f"{name}.c"
+        source.write_text(text)
+        more: Sequence[str] = ["-shared", "-fPIC", f"-Wl,-soname,{name}"] if shared else []
+        target = tmp_path / name
+        subprocess.run(["gcc", "-O1", "-g", *more, "-o", str(target), str(source), *flags], check=True)
+        return target
+
+    return compile_c
