@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from hangscan.environments import Environment, Projected
 from hangscan.log import DomainLog
 from hangscan.model import Operation
 from hangscan.operations import FUTEX, FUTEX_WAKES
@@ -81,6 +82,24 @@ def clipped(one: Operation, window: Operation) -> float:
     return max(0, min(one.end, window.end) - max(one.begin, window.begin)) / 1e6
 
 
+def projected(environment: Environment, operation: Operation, behind: Behind | None) -> Projected:
+    """An operation's time under a model. A wait for another thread grows by what that thread's own operations
+    during the wait would take longer: they are not added a second time."""
+    alone = environment.project(operation)
+    if behind is None or operation.resource.kind not in ("lock", "thread"):
+        return alone
+    more = luck = 0.0
+    once: set[int] = set()
+    for other in behind.operations:
+        there = environment.project(other)
+        if there.figure is None or (there.once and id(there.figure) in once):
+            continue
+        once.add(id(there.figure))
+        more += max(0.0, there.median_ms - clipped(other, operation))
+        luck = max(luck, there.tail_ms - there.median_ms)
+    return Projected(alone.median_ms + more, alone.median_ms + more + luck, False, alone.figure)
+
+
 def doing(behind: Behind, window: Operation, most: int = 3) -> str:
     """What the other thread did, in words."""
     parts: dict[str, float] = {}
@@ -89,8 +108,3 @@ def doing(behind: Behind, window: Operation, most: int = 3) -> str:
         parts[name] = parts.get(name, 0.0) + clipped(one, window)
     shown = sorted(parts.items(), key=lambda item: -item[1])[:most]
     return ", ".join(f"{name} ({ms:.0f} ms)" for name, ms in shown if ms >= 1)
-
-
-def owners_stacks(found: Sequence[Behind | None]) -> set[int]:
-    """Events whose stacks show what the owners were doing."""
-    return {one.operations[0].event for one in found if one is not None and one.operations}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from hangscan.behind import Behind, clipped, doing
+from hangscan.behind import Behind, doing, projected
 from hangscan.blame import blamed_index, is_library, pattern_of
 from hangscan.environments import Environment, Projected
 from hangscan.knowledge import Knowledge, Pattern, default_fix
@@ -154,7 +154,7 @@ class Grouper:
     def _candidate(self, group: Group) -> Candidate:
         occurrences = list(group.occurrences.values())
         observed = [sum(one.observed_ms for one in occurrence.operations) for occurrence in occurrences]
-        projected = {
+        elsewhere = {
             environment.name: max(self._project(environment, occurrence) for occurrence in occurrences)
             for environment in self._environments
         }
@@ -173,8 +173,8 @@ class Grouper:
             resource=resource,
             observed_ms=round(median(observed), 3),
             observed_max_ms=round(max(observed), 3),
-            projected_ms={name: round(value, 3) for name, value in projected.items()},
-            worst_ms=round(max([*observed, *projected.values()]), 3),
+            projected_ms={name: round(value, 3) for name, value in elsewhere.items()},
+            worst_ms=round(max([*observed, *elsewhere.values()]), 3),
             count=len(occurrences),
             calls=sum(_calls(one) for one in every),
             thread=self._loop.name,
@@ -226,19 +226,7 @@ class Grouper:
         return total + luck
 
     def _one(self, environment: Environment, operation: Operation) -> Projected:
-        projected = environment.project(operation)
-        behind = self._behind.get(operation.event)
-        if behind is None or operation.resource.kind not in ("lock", "thread"):
-            return projected
-        more = luck = 0.0
-        for other in behind.operations:
-            share = clipped(other, operation)
-            there = environment.project(other)
-            more += max(0.0, there.median_ms - share) if there.figure is not None else 0.0
-            luck = max(luck, there.tail_ms - there.median_ms)
-        return Projected(
-            projected.median_ms + more, projected.median_ms + more + luck, False, projected.figure
-        )
+        return projected(environment, operation, self._behind.get(operation.event))
 
     def _detail(self, operations: Sequence[Operation]) -> dict[str, object]:
         """What else is known: of locks, who held them and what the owner was doing."""

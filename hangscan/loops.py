@@ -25,7 +25,8 @@ PLAIN = "plain loop"
 
 @dataclass(slots=True)
 class WaitGroup:
-    """Waits of one thread that look alike: same call, same place, same set of descriptors.
+    """Waits of one thread that look alike: same call, same set of descriptors. (Not the same address: the C
+    library has a second place for each call, for programs with threads.)
 
     `stacks` are those that were taken; `toolkit` is set for idle waits of a loop, `pattern` for waits that
     block; `depth` counts the frames from the outermost to the loop's own, inclusive, in `stack` (of nested
@@ -34,7 +35,6 @@ class WaitGroup:
 
     task: int
     nr: int
-    ip: int
     argument: int
     events: list[int]
     stacks: dict[int, tuple[StackFrame, ...]] = field(default_factory=dict)
@@ -65,14 +65,14 @@ def groups_of(log: DomainLog, with_futexes: bool) -> dict[int, list[WaitGroup]]:
         chosen |= (
             (events["kind"] == Kind.SYSCALL) & (events["nr"] == FUTEX) & np.isin(operation, _FUTEX_WAITS)
         )
-    found: dict[tuple[int, int, int, int], WaitGroup] = {}
+    found: dict[tuple[int, int, int], WaitGroup] = {}
     for number in np.flatnonzero(chosen).tolist():
         row = events[number]
         nr = int(row["nr"])
         argument = int(row["args"][0])
         if nr not in EPOLLS and nr in WAITS and nr != 7 and nr != 271:
             argument = int(row["args"][1])
-        key = (int(row["task"]), nr, int(row["ip"]), argument)
+        key = (int(row["task"]), nr, argument)
         group = found.get(key)
         if group is None:
             group = found[key] = WaitGroup(*key, [])
@@ -90,7 +90,7 @@ def may_loop(groups: Sequence[WaitGroup]) -> bool:
 
 def classify(groups: Sequence[WaitGroup], knowledge: Knowledge, resources: dict[int, Operation]) -> None:
     """Say of each of a thread's groups whether it is a loop's idle wait: by stacks; where they name no
-    toolkit, by heartbeat.
+    toolkit and no known loop has called it, by heartbeat.
 
     `resources` are the waits as operations, by event: what they wait for.
     """
@@ -108,8 +108,10 @@ def classify(groups: Sequence[WaitGroup], knowledge: Knowledge, resources: dict[
                     group.toolkit, group.depth, group.stack = rule.toolkit, len(stack) - index, stack
         if not group.idle and group.pattern is None:
             unknown.append(group)
-    if not any(group.idle for group in groups):
-        for group in unknown:
+    frames = own_frames([group for group in groups if group.idle], knowledge)
+    for group in unknown:
+        called = any((frame.function, frame.sp) in frames for one in group.stacks.values() for frame in one)
+        if not called:
             _by_heartbeat(group, resources)
 
 

@@ -168,19 +168,20 @@ class _Scan:
             domain.log, [*walked.context, *(one for task in domain.tasks for one in walked.operations[task])]
         )
         every = [one for task in domain.tasks for one in walked.operations[task]]
-        chosen, left_out = choose(every, domain.groups, self._environments, self._options)
-        for one in chosen:
-            if one.resource.kind == "lock":
+        for one in every:
+            if one.resource.kind == "lock" and one.observed_ms >= 1:
                 behind = owners.behind(one)
                 if behind is not None:
                     domain.behind[one.event] = behind
+        chosen, left_out = choose(every, domain.groups, domain.behind, self._environments, self._options)
         wanted = [Wanted(one.event, one.until) for one in chosen]
         for task in domain.tasks:
             for group in domain.groups.get(task, []):
                 wanted.extend(Wanted(event) for event in group.samples())
+        owning = [domain.behind[one.event] for one in chosen if one.event in domain.behind]
         wanted.extend(
             Wanted(one.operations[0].event)
-            for one in domain.behind.values()
+            for one in owning
             if one.operations and one.operations[0].until is None
         )
         wanted = list(dict.fromkeys(wanted))

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
+from hangscan.behind import Behind, projected
 from hangscan.environments import Environment
 from hangscan.loops import WaitGroup
 from hangscan.model import Operation
@@ -19,6 +20,7 @@ _LEAST = 0.005
 def choose(
     operations: Sequence[Operation],
     groups: dict[int, list[WaitGroup]],
+    behind: dict[int, Behind],
     environments: Sequence[Environment],
     options: Options,
 ) -> tuple[list[Operation], int]:
@@ -36,7 +38,7 @@ def choose(
     for one in operations:
         weight = one.observed_ms
         for environment in environments:
-            weight = max(weight, environment.project(one).tail_ms)
+            weight = max(weight, projected(environment, one, behind.get(one.event)).tail_ms)
         action = (one.task, bisect_right(bounds.get(one.task, []), one.event))
         if one.until is not None and not action[1] and not everything:
             continue

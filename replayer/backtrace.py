@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
+from replayer.cfi import CfiError
 from replayer.demangle import demangle, short
 from replayer.lines import Lines, Place
 from replayer.memory import Mapping, Memory, MemoryFault
@@ -182,9 +183,11 @@ class StackReader:
         name = "<signal handler called>" if frame.signal else ""
         if frame.symbol is not None and not frame.signal:
             name = short(demangle(frame.symbol.name))
-        if not name:
-            name = f"{os.path.basename(frame.module) or '?'}+{frame.offset or frame.pc:#x}"
         module = unwinder.modules.at(frame.pc)
+        if not name:
+            start = _function_start(module, frame.pc - bool(frame.index)) if module is not None else None
+            where = start if start is not None else frame.offset or frame.pc
+            name = f"{os.path.basename(frame.module) or '?'}+{where:#x}"
         found: list[Place] = []
         if module is not None:
             address = frame.pc - module.bias - (1 if frame.index and not frame.signal else 0)
@@ -226,3 +229,13 @@ class StackReader:
                 with suppress(OSError):
                     streams.append(open(f"{folder}/.build-id/{text[:2]}/{text[2:]}.debug", "rb"))  # noqa: SIM115
         return streams
+
+
+def _function_start(module: Module, pc: int) -> int | None:
+    """Where the function that has no name begins, as linked, by the unwind tables."""
+    for table in module.frames():
+        with suppress(CfiError, MemoryFault):
+            entry = table.find(pc)
+            if entry is not None:
+                return entry.start - module.bias
+    return None
