@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from interposer.filecache import FileCache
+from interposer.procfs import Mapping
 from tracefile import FileEntry, blob_digest, new_digest
 
 PROT_WRITE, PROT_EXEC = 2, 4
@@ -56,6 +57,20 @@ class _Content(NamedTuple):
     shared: bool
 
 
+class Identity(NamedTuple):
+    """A file whose content has not changed as long as none of these has."""
+
+    dev: int
+    ino: int
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Identity:
+        return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+
+
 class Mapped(NamedTuple):
     """Answer for one mapping: the number of its file (0: nothing to keep), and whether the number stands for
     every private mapping of that file."""
@@ -69,6 +84,8 @@ class FileTable:
 
     def __init__(self, sink: FileSink, owner: int = 0) -> None:
         """Files of user `owner` (root; a test has its own) in system folders count as the system's."""
+        self.images: dict[tuple[Mapping, Identity], tuple[int, list[int]]] = {}
+        """Of mappings of new images that show a system file: its number, and where CPUID instructions are."""
         self._sink = sink
         self._owner = owner
         self._known: dict[_Content, int] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from functools import lru_cache
 from typing import NamedTuple
 
 from interposer import bootimage, cpuid_sites, inject, ptrace
@@ -15,7 +16,7 @@ from interposer.bootimage import ImageState
 from interposer.errors import InjectError
 from interposer.image import Image
 from interposer.procfs import Mapping
-from recorder.files import FileTable
+from recorder.files import FileTable, Identity
 from tracefile import BootImage, BootMapping, DomainStart
 
 _PROT = {"r": 1, "w": 2, "x": 4}
@@ -86,7 +87,8 @@ def examine(
         for mapping in state.mappings:
             number, sites = _keep(mapping, sources, files, core, memory)
             patches += sites
-            mappings.append(_boot_mapping(mapping, number, state))
+            changed = tuple(page for page in state.changed if mapping.start <= page.address < mapping.end)
+            mappings.append(_boot_mapping(mapping, number, changed))
     finally:
         sources.close()
     boot = BootImage(
@@ -161,6 +163,19 @@ class _Sources:
         self._pid = pid
         self._exe = exe
         self._fds: dict[str, int | None] = {}
+        self._identities: dict[str, Identity | None] = {}
+
+    def identity(self, mapping: Mapping) -> Identity | None:
+        """What tells that the file a mapping shows is still the same; None where its path names another."""
+        if mapping.path not in self._identities:
+            try:
+                status = os.stat(mapping.path)
+            except OSError:
+                self._identities[mapping.path] = None
+            else:
+                self._identities[mapping.path] = Identity.of(status)
+        identity = self._identities[mapping.path]
+        return identity if identity is not None and identity.ino == mapping.inode else None
 
     def fd(self, mapping: Mapping) -> int | None:
         """The file of a mapping; None where what its path names now is another one."""
@@ -194,6 +209,10 @@ def _keep(
     """The file number of a mapping (0: anonymous) and the addresses of the CPUID instructions in it."""
     if not mapping.is_file:
         return 0, []
+    identity = sources.identity(mapping)
+    known = files.images.get((mapping, identity)) if identity is not None else None
+    if known is not None:
+        return known
     length = mapping.end - mapping.start
     search = mapping.executable and core.patch_cpuid
     fd = sources.fd(mapping)
@@ -210,7 +229,10 @@ def _keep(
         if whole:
             sources.numbers[mapping.path] = number
     offsets = cpuid_sites.in_mapping(fd, mapping.offset, length) if search else []
-    return number, [at - mapping.offset + mapping.start for at in offsets]
+    found = number, [at - mapping.offset + mapping.start for at in offsets]
+    if identity is not None and mapping.path in sources.numbers:
+        files.images[mapping, identity] = found
+    return found
 
 
 def prot_bits(prot: str) -> int:
@@ -218,7 +240,9 @@ def prot_bits(prot: str) -> int:
     return sum(_PROT[letter] for letter in prot[:3] if letter != "-")
 
 
-def _boot_mapping(mapping: Mapping, number: int, state: ImageState) -> BootMapping:
+@lru_cache(maxsize=256)
+def _boot_mapping(mapping: Mapping, number: int, changed: tuple[tuple[int, bytes], ...]) -> BootMapping:
+    """What the trace says of a mapping; kept, as without random addresses the same programs look the same."""
     return BootMapping(
         start=mapping.start,
         end=mapping.end,
@@ -229,5 +253,5 @@ def _boot_mapping(mapping: Mapping, number: int, state: ImageState) -> BootMappi
         ino=mapping.inode,
         path=mapping.path,
         file=number,
-        data=tuple((p.address, p.data) for p in state.changed if mapping.start <= p.address < mapping.end),
+        data=changed,
     )
