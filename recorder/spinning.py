@@ -1,8 +1,9 @@
 """Tasks that keep the baton without making a call, while others, or a signal, wait for it.
 
 Switches and signals happen at system calls. A task that spins in user space makes none; the recorder asks
-it to stop where it is (SIGSTKFLT to the thread, which the core takes), and the core logs the whole state of
-that place. What that costs decides how soon it is done again.
+it to stop where it is (SIGSTKFLT to the thread, which the core takes), and the core, unless the task seems to
+compute rather than to wait, logs the whole state of that place. It is asked again until it does. What that
+costs decides how soon it is done for the next time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _WAITERS = 0x80000000
 _PATIENCE = 0.02
 _COST_FACTOR = 10
 _PATIENCE_MAX = 5.0
+_AGAIN = 0.02
 POKE = signal.SIGSTKFLT
 """Nothing on x86-64 sends it; the core takes it."""
 
@@ -56,8 +58,8 @@ class SpinWatch:
             holder = control.baton & ~_WAITERS
             if holder and poke(holder):
                 watched.asked = now
-        elif watched.asked and now - watched.asked > _PATIENCE_MAX:
-            watched.since, watched.asked = now, 0.0
+        elif watched.asked and now - watched.asked > _AGAIN:
+            watched.asked = 0.0
         return True
 
     def forget(self, number: int) -> None:

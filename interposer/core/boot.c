@@ -224,6 +224,7 @@ NORETURN void rr_boot_replay(u64 *stack) {
   if (!event) park(th, RR_DIV_END, NULL);
   if (event->kind != RR_K_EXEC || event->args[0] != entry || event->args[1] != sp)
     park(th, RR_DIV_KIND, &(struct rr_event){.kind = RR_K_EXEC, .args = {entry, sp, 0, 0, 0, 0}});
+  SYS1(RR_NR_set_tid_address, &th->alive);
   th->tid = th->pid = event->task;
   th->mask = event->args[2];
   RING->owner = th->tid;

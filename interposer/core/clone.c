@@ -67,12 +67,18 @@ static void tell_task(struct thread *th) {
 
 static int lives(struct thread *th) { return th->in_use && __atomic_load_n(&th->alive, __ATOMIC_ACQUIRE); }
 
-/* Until every other thread sleeps where a copy of it can go on. 0: one is of another process. */
+#define PATIENCE 3000000000ul
+
+/* Until every other thread sleeps where a copy of it can go on. 0: one does not, or is of another process. */
 static int all_wait(struct thread *self) {
+  u64 began = now_coarse();
   for (u32 i = 0; i < threads_made(); i++) {
     struct thread *th = thread_number(i);
     if (th == self) continue;
-    while (lives(th) && !__atomic_load_n(&th->waiting, __ATOMIC_ACQUIRE)) SYS0(RR_NR_sched_yield);
+    while (lives(th) && !__atomic_load_n(&th->waiting, __ATOMIC_ACQUIRE)) {
+      if (now_coarse() - began > PATIENCE) return 0;
+      SYS0(RR_NR_sched_yield);
+    }
     if (lives(th) && th->process != self->process) return 0;
   }
   return 1;
@@ -113,6 +119,7 @@ void clone_process(struct thread *th) {
     return;
   }
   SYS0(RR_NR_setsid);
+  SYS1(RR_NR_set_tid_address, &th->alive); /* this thread may end before the others */
   receive_own(th);
   th->real_tid = (u32)SYS0(RR_NR_gettid);
   make_threads(th);

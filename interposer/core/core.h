@@ -102,6 +102,7 @@ struct space {
 
 /* ---- per thread: the block at GS base ---- */
 #define SIG_QUEUE 64u
+#define POKES 8u
 struct resume_point { u64 rbx, rbp, r12, r13, r14, r15, rsp, rip; };
 struct thread {
   struct thread *self; /* TH_SELF */
@@ -137,6 +138,9 @@ struct thread {
   u32 event_payload;      /* where its payload starts in the slot */
   u64 scratch;            /* RR_SCRATCH area of this thread */
   u64 scratch_size;
+  u64 poke_ip[POKES], poke_sp[POKES]; /* where the recorder's latest requests to stop found it */
+  u64 poke_events, poke_since;        /* since this many events, since this time */
+  u32 pokes;
   struct siginfo_k queue[SIG_QUEUE];
   /* replaying under a debugger */
   struct resume_point resume; /* where a copy of this thread goes on, while `waiting` */

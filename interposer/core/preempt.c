@@ -5,12 +5,39 @@
  */
 #include "core.h"
 
+#define SPIN_BYTES 1024u
+#define LONG_NS 250000000ul
+
+/* Whether it seems to wait for somebody, rather than to compute: found in the same few instructions of the same
+ * function three times, or at the very same place twice. What computes may go on for longer: a snapshot of a large
+ * program costs much, and nobody may need what the others would do meanwhile. */
+static int seems_to_spin(struct thread *th, u64 ip, u64 sp) {
+  if (th->poke_events != RING->event_count || !th->pokes) {
+    th->poke_events = RING->event_count;
+    th->poke_since = now_coarse();
+    th->pokes = 0;
+  }
+  u32 seen = th->pokes < POKES ? th->pokes : POKES, near = 0;
+  int again = 0;
+  for (u32 i = 0; i < seen; i++) {
+    u32 at = (th->pokes - 1 - i) % POKES;
+    again |= th->poke_ip[at] == ip && th->poke_sp[at] == sp;
+    near += i < 2 && ip - th->poke_ip[at] + SPIN_BYTES < 2 * SPIN_BYTES && th->poke_sp[at] == sp;
+  }
+  th->poke_ip[th->pokes % POKES] = ip;
+  th->poke_sp[th->pokes % POKES] = sp;
+  th->pokes++;
+  return again || near == 2 || now_coarse() - th->poke_since > LONG_NS;
+}
+
 /* Recording: the recorder asked the baton's holder to let others run, or to take a signal, and it is in the
  * program's code: `frame` is the kernel's. */
 void preempt(struct thread *th, struct sigframe *frame) {
   struct sigframe *outer = th->frame;
   u64 *regs = frame->uc.mc.regs;
   if (!logging() || (RING->baton & 0x7fffffff) != th->real_tid) return;
+  if (!RING->pending_signals && !seems_to_spin(th, regs[R_RIP], regs[R_RSP])) return;
+  th->pokes = 0;
   th->frame = frame;
   th->time_in = now_coarse();
   log_begin(th, RR_K_PREEMPT, 0, regs[R_RIP], NULL);

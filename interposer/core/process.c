@@ -299,6 +299,7 @@ static s64 replay_fork(struct thread *th, u64 nr, u64 *args, u64 ip, const struc
     return result;
   }
   begin_process(th, want);
+  SYS1(RR_NR_set_tid_address, &th->alive);
   th->tid = th->pid = (u32)result;
   space.domain = domain;
   ring_receive(domain, th->pid, 0, same);

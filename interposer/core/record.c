@@ -79,6 +79,24 @@ static int can_wait(struct thread *th, u64 nr, const u64 *args, const struct eff
   return fx->block == RR_BLK_WAIT || !(fx->flags & RR_CF_FD) || fd_waits(th, args[0]);
 }
 
+/* Whether this output is taken at once: a pipe or terminal that is ready takes a page without waiting. Then the
+ * baton is kept, so that nothing, not even the end of the process, comes between the output and its event. */
+static int written_at_once(u64 nr, const u64 *args) {
+  struct pollfd_k ready = {(s32)args[0], 4, 0};
+  u64 bytes = args[2];
+  if (nr == RR_NR_writev) {
+    bytes = 0;
+    for (u64 i = 0; i < args[2] && bytes <= PAGE; i++) {
+      struct iovec v;
+      if (i == 16 || rr_copy(&v, (void *)(args[1] + i * sizeof v), sizeof v)) return 0;
+      bytes += v.len;
+    }
+  } else if (nr != RR_NR_write) {
+    return 0;
+  }
+  return bytes <= PAGE && SYS3(RR_NR_poll, &ready, 1, 0) == 1 && ready.revents & 4;
+}
+
 /* A poll that finds something at once need not give up the baton. RR_RESTART: it would wait. */
 static s64 poll_once(u64 nr, const u64 *args) {
   u64 now[6];
@@ -144,6 +162,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u32 class = fx.flags & RR_CF_ECHO ? fd_class(th, args[0]) : FD_OTHER;
   int echo = class == FD_OUT || class == FD_ERR;
   int release = fx.block != RR_BLK_NEVER && !alone() && can_wait(th, nr, args, &fx);
+  if (release && echo && written_at_once(nr, args)) release = 0;
   for (u32 i = 0; i < 6; i++) kernel_args[i] = args[i];
   if (fx.flags & RR_CF_MASK) clean_masks(nr, args, kernel_args, &masks);
   if (nr == RR_NR_sched_getaffinity || nr == RR_NR_sched_setaffinity) spread_out(1);
