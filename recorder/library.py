@@ -94,10 +94,15 @@ def _futex(address: int, operation: int, value: int, timeout_ns: int = 0) -> Non
     )
 
 
-def record_library(options: RecordOptions, interfaces: Sequence[Interface]) -> RecordResult:
+def record_library(
+    options: RecordOptions,
+    interfaces: Sequence[Interface],
+    modules: list[tuple[int, int, str]] | None = None,
+) -> RecordResult:
     """Run `options.command` and log what crosses the interfaces, until the program ends.
 
-    Only the first program is recorded, not those it starts. Raises, before the program has run: EngineError,
+    Only the first program is recorded, not those it starts. `modules` is filled with what the program loaded:
+    address, size, path. Raises, before the program has run: EngineError,
     RecordError, TraceWriteError.
     """
     if not options.command:
@@ -132,7 +137,10 @@ def record_library(options: RecordOptions, interfaces: Sequence[Interface]) -> R
                 envp=[f"{name}={value}" for name, value in env.items()],
             )
         )
-        return _Recording(options, engine, writer).run()
+        result = _Recording(options, engine, writer).run()
+        if modules is not None:
+            modules += engine.seen_modules
+        return result
     finally:
         engine.close()
 

@@ -25,6 +25,8 @@ VERBS = {
     "core": "Write a core file of a recorded process at an event.",
     "scan": "Find what blocks an event loop: the hangs that were, and those that would be elsewhere.",
     "patterns": "Show, merge and export the patterns of blocking calls that scans have learnt.",
+    "interface": "Library interfaces: list them, check them against a program, find the cheapest.",
+    "attach": "Watch a running process at a library interface: a live log, and calls that take long.",
     "tui": "Browse a trace in the terminal.",
     "diff": "Compare two traces: the first event that differs in what matters.",
     "pack": "Store all files the recording needs in the trace, to replay it elsewhere.",

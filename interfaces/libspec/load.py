@@ -63,8 +63,22 @@ def shipped() -> list[str]:
 
 
 def load_all(names: Iterable[str]) -> list[Interface]:
-    """Each interface once, in the order given."""
-    return [load(name) for name in dict.fromkeys(names)]
+    """Each interface once, in the order given; a file that only says `use = [...]` stands for several."""
+    wanted: dict[str, None] = {}
+    for name in names:
+        wanted.update(dict.fromkeys(_used(name) or [name]))
+    return [load(name) for name in wanted]
+
+
+def _used(name: str) -> list[str]:
+    """The interfaces a file stands for, none for an ordinary file."""
+    if not ("/" in name or name.endswith(".toml")):
+        return []
+    try:
+        found = tomllib.loads(Path(name).read_text(encoding="utf-8")).get("use", [])
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return []
+    return [str(item) for item in found] if isinstance(found, list) else []
 
 
 def load(name: str) -> Interface:

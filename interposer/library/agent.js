@@ -138,6 +138,7 @@ function matches(module, soname) {
 }
 
 function seen(module) {
+  send({ type: 'module', base: module.base.toString(), size: module.size, path: module.path });
   for (const item of imported) redirect(module, item);
   plan.interfaces.forEach((item, index) => {
     if (item.libraries.some(soname => matches(module, soname))) {
@@ -201,6 +202,8 @@ rpc.exports = {
   },
   stop() {
     new NativeFunction(runtime.rr_stop, 'void', [])();
+    for (const target of targets.keys()) Interceptor.revert(ptr(target));
+    Interceptor.flush();
   },
   modules() {
     return Process.enumerateModules().map(m => [m.base.toString(), m.size, m.path]);

@@ -30,6 +30,8 @@ CONTROL_SIZE = 0x10000
 SLOTS = 8
 SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
+_PERSIST = 7 * 24 * 3600
+"""Seconds for which the stubs stay in a program whose recorder was killed, so that it goes on unharmed."""
 _EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)
 
 
@@ -134,6 +136,7 @@ class Engine:
         self.control = Control.from_buffer(self.memory)
         self.loaded: dict[str, dict[str, Any]] = {}
         self.errors: list[str] = []
+        self.seen_modules: list[tuple[int, int, str]] = []
         self.pid = 0
         self.on_loaded: Callable[[dict[str, Any]], None] | None = None
         self._session: Any = None
@@ -200,8 +203,11 @@ class Engine:
             return []
 
     def detach(self) -> None:
+        """Take the stubs out of a process that goes on; their code stays, for threads that are still in it."""
         with suppress(Exception):
             self._script.exports_sync.stop()
+        with suppress(Exception):
+            self._script.eternalize()
         with suppress(Exception):
             self._session.detach()
 
@@ -232,7 +238,7 @@ class Engine:
         import frida
 
         try:
-            self._session = frida.get_local_device().attach(self.pid)
+            self._session = frida.get_local_device().attach(self.pid, persist_timeout=_PERSIST)
             agent = (files("interposer.library") / "agent.js").read_text(encoding="utf-8")
             self._script = self._session.create_script(agent)
             self._script.on("message", self._message)
@@ -259,6 +265,9 @@ class Engine:
 
     def _message(self, message: Mapping[str, Any], data: object) -> None:
         payload = message.get("payload")
+        if isinstance(payload, dict) and payload.get("type") == "module":
+            self.seen_modules.append((int(payload["base"], 16), int(payload["size"]), str(payload["path"])))
+            return
         if message.get("type") == "send" and isinstance(payload, dict) and payload.get("type") == "loaded":
             self.loaded[payload["name"]] = payload
             if self.on_loaded is not None:

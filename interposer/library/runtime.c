@@ -83,6 +83,7 @@ static void wait_(u32 *p, u32 seen, u64 ns) { u64 t[2]; t[0] = 0; t[1] = ns; sys
 
 static void *pages(u64 n) { return (void *)syscall(9, (void *)0, n, 3, 0x22, -1, 0); }
 
+static struct rr_thread *watched(void);
 static struct rr_thread *self(void)
 {
 	u64 me = tcb(); u32 i = (u32)((me >> 6) * 2654435761u) % THREADS;
@@ -91,7 +92,7 @@ static struct rr_thread *self(void)
 	if (!main_thread && (u32)syscall(186) == ctl->pid) {
 		main_thread = t = pages(4096); t->tcb = me; t->id = ctl->task; table[i] = t; return t;
 	}
-	return 0;
+	return ctl->mode == RR_M_WATCH ? watched() : 0;
 }
 
 struct rr_thread *rr_register(u32 id)
@@ -103,6 +104,15 @@ struct rr_thread *rr_register(u32 id)
 	t->id = id; t->depth = 0; t->len = 0;
 	unlock(&registry);
 	return t;
+}
+
+/* A thread of a process that was running already: all but Frida's own are the program's. */
+static struct rr_thread *watched(void)
+{
+	char name[16];
+	if (syscall(157, 16, name) != 0) return 0;
+	if (!memcmp(name, "gum-js", 6) || !memcmp(name, "gmain", 5) || !memcmp(name, "gdbus", 5) || !memcmp(name, "pool-", 5) || !memcmp(name, "frida", 5)) return 0;
+	return rr_register((u32)syscall(186));
 }
 
 static void grow(struct rr_thread *t, u64 need)

@@ -1,0 +1,113 @@
+"""The cheapest interface: a minimum cut between the environment and the program.
+
+Nodes are the environment, the modules of the program (its own, and libraries), each library once as a whole:
+functions of one library share its state, so it is cut as a whole or not at all (isolation). An edge says what
+flows from one to the other: bytes, calls. Its capacity is what logging it would cost. An edge that nobody can
+log (a library without an interface file) has no limit, so the cut goes around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape
+
+from interfaces.libspec.errors import MissingPackageError
+
+ENVIRONMENT = "environment"
+PROGRAM = "program"
+CALL_COST = 24
+"""Bytes that one event takes in a trace, beside its payload: 96 bytes, compressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What crossed from one node to another in the profiled runs.
+
+    `interface` is the interface file at which it can be logged, "" for none.
+    """
+
+    source: str
+    target: str
+    calls: int
+    octets: int
+    interface: str
+
+    @property
+    def cost(self) -> float:
+        return self.octets + self.calls * CALL_COST if self.interface else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The flows that are cut, and what logging them costs."""
+
+    cut: tuple[Flow, ...]
+    inside: frozenset[str]
+    cost: float
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        return tuple(sorted({flow.interface for flow in self.cut}))
+
+
+def choose(flows: Iterable[Flow]) -> Choice:
+    """The minimum cut. `inside` are the nodes on the environment's side, which replay does not enter."""
+    try:
+        import networkx
+    except ImportError:
+        raise MissingPackageError("networkx") from None
+    graph: Any = networkx.DiGraph()
+    graph.add_nodes_from((ENVIRONMENT, PROGRAM))
+    flows = [flow for flow in flows if flow.source != flow.target]
+    for flow in flows:
+        if graph.has_edge(flow.source, flow.target):
+            graph[flow.source][flow.target]["capacity"] += flow.cost
+        elif math.isinf(flow.cost):
+            graph.add_edge(flow.source, flow.target)
+            graph[flow.source][flow.target]["capacity"] = math.inf
+        else:
+            graph.add_edge(flow.source, flow.target, capacity=flow.cost)
+    cost, (inside, _) = networkx.minimum_cut(graph, ENVIRONMENT, PROGRAM)
+    cut = tuple(flow for flow in flows if flow.source in inside and flow.target not in inside)
+    return Choice(cut, frozenset(inside) - {ENVIRONMENT}, float(cost))
+
+
+def picture(flows: Sequence[Flow], choice: Choice) -> str:
+    """The graph with the cut as SVG: the environment on the left, the program on the right."""
+    nodes = sorted({flow.source for flow in flows} | {flow.target for flow in flows})
+    middle = [node for node in nodes if node not in (ENVIRONMENT, PROGRAM)]
+    height = max(160, 70 * len(middle) + 40)
+    place = {ENVIRONMENT: (110, height / 2), PROGRAM: (790, height / 2)}
+    for i, node in enumerate(middle):
+        left = node in choice.inside
+        place[node] = (370 if left else 540, 55 + 70 * i)
+    cut = set(choice.cut)
+    most = max((flow.octets + flow.calls for flow in flows), default=1)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 {height:.0f}" font-family="sans-serif" '
+        'font-size="13">',
+        '<rect width="100%" height="100%" fill="#fff"/>',
+    ]
+    for flow in flows:
+        (x1, y1), (x2, y2) = place[flow.source], place[flow.target]
+        width = 1 + 5 * math.log1p(flow.octets + flow.calls) / math.log1p(most)
+        colour, dash = ("#c0392b", ' stroke-dasharray="7 4"') if flow in cut else ("#7f8c8d", "")
+        parts.append(
+            f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" stroke="{colour}" '
+            f'stroke-width="{width:.1f}"{dash}><title>{escape(f"{flow.calls} calls, {flow.octets} bytes")}</title></line>'
+        )
+        if flow in cut:
+            parts.append(
+                f'<text x="{(x1 + x2) / 2:.0f}" y="{(y1 + y2) / 2 - 6:.0f}" text-anchor="middle" fill="{colour}">'
+                f"{escape(flow.interface)}</text>"
+            )
+    for node, (x, y) in place.items():
+        fill = "#d6eaf8" if node in choice.inside or node == ENVIRONMENT else "#d5f5e3"
+        parts.append(
+            f'<rect x="{x - 85:.0f}" y="{y - 18:.0f}" width="170" height="36" rx="8" fill="{fill}" stroke="#566573"/>'
+            f'<text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{escape(node)}</text>'
+        )
+    return "\n".join([*parts, "</svg>", ""])

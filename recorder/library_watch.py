@@ -1,0 +1,93 @@
+"""Watching a running process at library interfaces: its calls as they end, without a trace."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from interfaces import abi
+from interfaces.libspec.model import Callback, Function, Interface
+from interfaces.libspec.show import LibFlag, call_text
+from interposer.library.engine import SLOT_SIZE, SLOTS, WATCH, Engine, EngineError, Plan
+from recorder.library import Drain
+
+_TICK = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that ended: thread, begin (CLOCK_MONOTONIC ns), duration (ns), text, caller's address."""
+
+    task: int
+    begin: int
+    duration: int
+    name: str
+    text: str
+    caller: int
+
+
+class Watch:
+    """The stubs in a running process, until `close`."""
+
+    def __init__(self, pid: int, interfaces: Sequence[Interface], tell: Callable[[Call], None]) -> None:
+        plan = Plan(interfaces, WATCH)
+        self._known: dict[int, Function | Callback] = plan.functions()
+        self._tell = tell
+        self.pid = pid
+        self._engine = Engine(plan, SLOTS * SLOT_SIZE)
+        try:
+            self._engine.attach(pid)
+            if not self._engine.loaded and not self._wait_loaded():
+                names = ", ".join(so for item in interfaces for so in item.libraries)
+                raise EngineError(f"process {pid} has not loaded {names}", "Choose another interface.")
+        except BaseException:
+            self._engine.detach()
+            self._engine.close()
+            raise
+        self._drain = Drain(self._engine, self._events)
+
+    def _wait_loaded(self) -> bool:
+        """Messages of the script come on a thread of their own."""
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            if self._engine.loaded:
+                return True
+            time.sleep(_TICK)
+        return False
+
+    def step(self) -> bool:
+        """Tell what has come; False when the process is gone."""
+        self._drain.all()
+        if not os.path.exists(f"/proc/{self.pid}"):
+            self._drain.all()
+            return False
+        time.sleep(_TICK)
+        return True
+
+    def close(self) -> None:
+        """Take the stubs out again; the process goes on."""
+        self._engine.detach()
+        self._drain.all()
+        self._drain.close()
+        self._engine.close()
+
+    def _events(self, first: int, events: bytes, payload: bytes) -> None:
+        for at in range(0, len(events), abi.EVENT_SIZE):
+            event = abi.Event.from_buffer_copy(events, at)
+            if event.flags & (LibFlag.PART | LibFlag.ENTER | LibFlag.CALLBACK | LibFlag.RETURN):
+                continue
+            known = self._known.get(event.nr)
+            data = payload[event.payload_off : event.payload_off + event.payload_len]
+            try:
+                regions = abi.parse_regions(data)
+            except ValueError:
+                regions = []
+            self._tell(
+                Call(
+                    event.task, event.time_in, event.time_out - event.time_in,
+                    known.name if known is not None else str(event.nr),
+                    call_text(event, regions, self._known), event.ip,
+                )
+            )

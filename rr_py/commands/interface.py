@@ -1,0 +1,202 @@
+"""`rr-py interface`: library interfaces: which there are, whether one is complete, which is cheapest."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rr_py.messages import say
+from rr_py.text import count, size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recorder.library_profile import Run
+
+SHOWN = 30
+
+EPILOG = """\
+\b
+Examples:
+  rr-py interface list
+  rr-py interface validate ./thing.toml
+  rr-py interface check --interface sqlite3 -- ./app
+  rr-py interface suggest -o app.toml -- ./app
+"""
+
+PROGRAM_SETTINGS = {"allow_interspersed_args": False}
+
+
+@click.group(epilog=EPILOG)
+def command() -> None:
+    """Library interfaces: list them, check them against a program, find the cheapest.
+
+    An interface is a TOML file that says what crosses a library's functions; see docs/interfaces.md.
+    """
+
+
+@command.command("list")
+def list_command() -> None:
+    """List the interfaces that come with the tool."""
+    from interfaces.libspec import load, shipped
+
+    for name in shipped():
+        interface = load(name)
+        click.echo(f"{name:10}  {count(len(interface.functions), 'function'):>14}  {interface.title}")
+
+
+@command.command("validate")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+def validate_command(files: tuple[str, ...]) -> None:
+    """Check interface files, and say what is in them."""
+    from interfaces.libspec import load
+
+    for name in files:
+        interface = load(name)
+        click.echo(
+            f"{name}: {', '.join(interface.libraries)}: {count(len(interface.functions), 'function')}, "
+            f"{count(len(interface.callbacks), 'callback')}"
+        )
+
+
+@command.command("schema")
+def schema_command() -> None:
+    """Print the JSON schema of interface files, for editors."""
+    import json
+
+    from interfaces.libspec.schema import schema
+
+    click.echo(json.dumps(schema(), indent=2))
+
+
+@command.command("check", context_settings=PROGRAM_SETTINGS)
+@click.option("--interface", "interfaces", multiple=True, required=True, metavar="NAME")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="PROGRAM [ARGS]...")
+def check_command(interfaces: tuple[str, ...], program: tuple[str, ...]) -> None:
+    """Run PROGRAM and list what it takes from its environment past the interface.
+
+    What is listed must come out the same in replay by itself, or needs an interface of its own.
+    """
+    from interfaces.libspec import load_all
+    from recorder import RecordOptions
+    from recorder.library_profile import escapes, missing
+
+    chosen = load_all(interfaces)
+    found = escapes(RecordOptions(command=list(program)), chosen)
+    within = "libc" in interfaces
+    rows = [(key, calls) for key, calls in found.calls.items() if key[0] == "libc"]
+    for name, functions in missing(found.modules, chosen).items():
+        if functions:
+            click.echo(f"{name}: {count(len(functions), 'function')} the program imports are not in the file: "
+                       f"{', '.join(functions[:SHOWN])}{' ...' if len(functions) > SHOWN else ''}")
+    if within:
+        click.echo("the C library is part of the interface: nothing of it escapes")
+        return
+    if not rows:
+        click.echo("nothing escapes the interface")
+        return
+    click.echo(f"past the interface ({', '.join(interfaces)}), by calls of the C library:")
+    click.echo(f"{'calls':>9}  {'function':16}  {'bytes':>9}  called from")
+    rows.sort(key=lambda row: -row[1])
+    for (_, function, path, offset), calls in rows[:SHOWN]:
+        octets = found.octets["libc", function, path, offset]
+        click.echo(f"{count(calls):>9}  {function:16}  {size(octets):>9}  {_place(path, offset)}")
+    if len(rows) > SHOWN:
+        click.echo(f"and {count(len(rows) - SHOWN, 'more place')}")
+
+
+def _place(path: str, offset: int) -> str:
+    """`sqlite3+0x1234 (main)`: a place in a module, with the function's name where it is known."""
+    if not path:
+        return f"{offset:#x}"
+    from interposer import elf
+
+    name = ""
+    try:
+        symbols = elf.parse(Path(path).read_bytes()).symbols()
+        near = max(
+            (s for s in symbols if s.is_function and s.value and s.value <= offset < s.value + max(s.size, 1)),
+            key=lambda s: s.value, default=None,
+        )
+        name = f" ({near.name})" if near is not None else ""
+    except (OSError, elf.ElfError):
+        pass
+    return f"{os.path.basename(path)}+{offset:#x}{name}"
+
+
+@command.command("suggest", context_settings=PROGRAM_SETTINGS)
+@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write the interface file here.")
+@click.option("--svg", type=click.Path(), metavar="FILE", help="Write a picture of the graph and the cut.")
+@click.option("--measure", is_flag=True, help="Also record at the system-call interface and at the suggestion.")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="PROGRAM [ARGS]...")
+def suggest_command(output: str | None, svg: str | None, measure: bool, program: tuple[str, ...]) -> None:
+    """Profile runs of PROGRAM and compute the interface that is cheapest to log.
+
+    The program runs once for each library it uses that has an interface file. Its data flow makes a graph; the
+    suggestion is the minimum cut between environment and program.
+    """
+    from interfaces.libspec import load_all
+    from interfaces.libspec.chooser import choose, picture
+    from recorder import RecordOptions
+    from recorder.library_profile import profile
+
+    options = RecordOptions(command=list(program))
+    flows, runs = profile(options, say)
+    choice = choose(flows)
+    names = choice.interfaces or ("libc",)
+    click.echo(f"{'from':12}  {'to':12}  {'calls':>10}  {'bytes':>9}  {'cost':>9}")
+    cut = set(choice.cut)
+    for flow in sorted(flows, key=lambda flow: (flow.source, flow.target)):
+        mark = f"  cut: {flow.interface}" if flow in cut else ""
+        click.echo(f"{flow.source:12}  {flow.target:12}  {count(flow.calls):>10}  {size(flow.octets):>9}  "
+                   f"{size(int(flow.cost)):>9}{mark}")
+    click.echo(f"suggested: {' '.join(f'--interface {name}' for name in names)}")
+    text = suggestion(program, names, runs)
+    if output:
+        Path(output).write_text(text, encoding="utf-8")
+        click.echo(f"written to {output}; record with: rr-py record --interface {output} -- {program[0]} ...")
+    if svg:
+        Path(svg).write_text(picture(flows, choice), encoding="utf-8")
+    if measure:
+        from recorder.library_profile import run as run_at
+
+        calls = run_at(options, load_all([*names, "pthread"]))
+        table([("system calls", *system_calls(options)), ("suggested", calls.result.events, calls.size)]
+              + [(name, item.result.events, item.size) for name, item in runs.items()])
+
+
+def suggestion(program: Sequence[str], names: Sequence[str], runs: dict[str, Run]) -> str:
+    """The text of an interface file that uses several."""
+    lines = [f"# Suggested by rr-py interface suggest for {os.path.basename(program[0])}.",
+             f"use = [{', '.join(repr(name) for name in names)}]".replace("'", '"'), ""]
+    for name in names:
+        used: Counter[str] = Counter()
+        for (interface, function, _, _), calls in runs[name].calls.items():
+            if interface == name:
+                used[function] += calls
+        lines += [f"# {name}:"] + [f"#   {calls:>9}  {function}" for function, calls in used.most_common(SHOWN)]
+    return "\n".join(lines) + "\n"
+
+
+def system_calls(options: object) -> tuple[int, int]:
+    """Events and bytes of a recording at the system-call interface."""
+    import tempfile
+
+    from recorder import RecordOptions, record
+
+    assert isinstance(options, RecordOptions)
+    with tempfile.TemporaryDirectory(prefix="rr-py-profile-") as folder:
+        trace = Path(folder) / "trace.bin"
+        result = record(options._replace(trace=trace))
+        return result.events, trace.stat().st_size
+
+
+def table(rows: Sequence[tuple[str, int, int]]) -> None:
+    """What each interface costs."""
+    click.echo(f"{'interface':14}  {'events':>10}  {'trace':>9}")
+    for name, events, octets in rows:
+        click.echo(f"{name:14}  {count(events):>10}  {size(octets):>9}")
