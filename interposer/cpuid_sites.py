@@ -159,7 +159,10 @@ def _function_start(elf: Elf, at: int) -> int | None:
 
 
 def _describes_its_code(elf: Elf) -> bool:
-    described = sum(frames.size(i) for frames in _frames(elf) for i in range(len(frames)))
+    tables = list(_frames(elf))
+    if tables and not elf.is_stripped():
+        return True
+    described = sum(frames.size(i) for frames in tables for i in range(len(frames)))
     return described >= _MOSTLY * sum(end - start for start, end in elf.code())
 
 

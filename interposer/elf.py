@@ -98,6 +98,10 @@ class Elf(NamedTuple):
             for i in range(self.section_count)
         ]
 
+    def is_stripped(self) -> bool:
+        """Whether it has no full symbol table."""
+        return all(section[1] != _SHT_SYMTAB for section in self._sections())
+
     def symbols(self) -> Iterator[Symbol]:
         """The full symbol table, or the dynamic one where that is all there is."""
         sections = self._sections()

@@ -91,7 +91,7 @@ WORKLOADS = [
     Workload("clang-msan", "clang -g -fsanitize=memory -o p p.c && ./p", THREADS_C, "clang"),
     Workload("clang-asan", "clang -g -fsanitize=address -o p p.c && ./p; clang -g -fsanitize=undefined -o u p.c && ./u", THREADS_C, "clang"),
     Workload("clang-tsan", "clang -g -fsanitize=thread -o p p.c && ./p", THREADS_C, "clang"),
-    Workload("node", "node -e \"const c=require('child_process'); console.log(c.execSync('echo sub').toString().trim(), [3,1,2].sort()); setTimeout(()=>console.log('late'),5); require('fs').promises.readdir('.').then(x=>console.log(x.length))\"", needs="node", every=50000),
+    Workload("node", "node -e \"const c=require('child_process'); console.log(c.execSync('echo sub').toString().trim(), [3,1,2].sort()); require('fs').promises.readdir('.').then(x=>{console.log(x.length); setTimeout(()=>console.log('late'),5)})\"", needs="node", every=50000),
     Workload("zsh", "zsh -fc 'a=(3 1 2); print ${(o)a}; for i in {1..3}; do (exit $i); print $?; done; print $RANDOM | read x; zmodload zsh/datetime; print $((EPOCHSECONDS>0)); coproc cat; print -p hi; read -p y; print $y'", needs="zsh"),
     Workload("bash", "bash -c 'trap \"echo int\" INT; kill -INT $$; exec 3<>f; echo x >&3; cat <(echo one) <(echo two); echo $((RANDOM>=0)); read -t 0.01 < <(sleep 1); echo $?; shopt -s extglob; echo ${BASH_VERSION:+yes}; (ulimit -n 50; exec ls f); wait'", needs="bash"),
     Workload("socat", "socat -u UNIX-LISTEN:s,unlink-close=1 - > got & P=$!; until [ -S s ]; do :; done; echo through | socat -u - UNIX-CONNECT:s; wait $P; cat got", needs="socat"),
