@@ -206,6 +206,7 @@ class _Recording:
 
     def _notes(self) -> None:
         engine = self.engine
+        engine.read_news()
         for interface in engine.plan.interfaces:
             found = engine.loaded.get(interface.name)
             if interface.name == "pthread":

@@ -39,7 +39,8 @@ class Watch:
         self._engine = Engine(plan, SLOTS * SLOT_SIZE)
         try:
             self._engine.attach(pid)
-            if not self._engine.loaded and not self._wait_loaded():
+            self._engine.read_news()
+            if not self._engine.loaded:
                 names = ", ".join(so for item in interfaces for so in item.libraries)
                 raise EngineError(f"process {pid} has not loaded {names}", "Choose another interface.")
         except BaseException:
@@ -47,15 +48,6 @@ class Watch:
             self._engine.close()
             raise
         self._drain = Drain(self._engine, self._events)
-
-    def _wait_loaded(self) -> bool:
-        """Messages of the script come on a thread of their own."""
-        deadline = time.monotonic() + 2
-        while time.monotonic() < deadline:
-            if self._engine.loaded:
-                return True
-            time.sleep(_TICK)
-        return False
 
     def step(self) -> bool:
         """Tell what has come; False when the process is gone."""

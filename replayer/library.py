@@ -22,6 +22,7 @@ from tracefile import TraceReader
 
 _DOMAIN = 1
 RESULT_DIFFERS = 10
+LOG_ENDS = 8
 _TICK = 0.02
 REASONS = {
     1: "another call",
@@ -128,6 +129,10 @@ class _Replaying:
             status = engine.poll()
             if status is not None:
                 return self._ended(os.waitstatus_to_exitcode(status))
+            if control.diverged == LOG_ENDS and not self.reader.complete:
+                self.notes.append(f"the recording stops here, after event {control.event_no}")
+                engine.kill()
+                return self._result(ReplayEnd.INCOMPLETE, 0, None, "")
             if control.diverged:
                 return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, self._divergence().text())
             now = (control.event_no, _cpu(engine.pid))

@@ -12,10 +12,16 @@ const keep = [];
 let runtime = null;
 let parts = [];
 let plan = null;
-let aliases = {};
+let report = null;
 
 function libc(name) {
   return Module.getGlobalExportByName(name);
+}
+
+// News for the tool, a line each, in a file: the tool may be gone and the program lives on.
+function emit(news) {
+  report.write(JSON.stringify(news) + '\n');
+  report.flush();
 }
 
 function compile(text, symbols) {
@@ -134,11 +140,11 @@ function redirect(module, item) {
 }
 
 function matches(module, soname) {
-  return module.name === soname || module.name.startsWith(soname + '.') || (aliases[soname] || []).includes(module.path);
+  return module.name === soname || module.name.startsWith(soname + '.');
 }
 
 function seen(module) {
-  send({ type: 'module', base: module.base.toString(), size: module.size, path: module.path });
+  emit({ type: 'module', base: module.base.toString(), size: module.size, path: module.path });
   for (const item of imported) redirect(module, item);
   plan.interfaces.forEach((item, index) => {
     if (item.libraries.some(soname => matches(module, soname))) {
@@ -146,7 +152,7 @@ function seen(module) {
         loaded[item.name + module.path] = module.name;
         install(index, module);
         const missing = parts[index].functions.filter(f => !f.done && !f.optional).map(f => f.name);
-        send({ type: 'loaded', name: item.name, module: module.name, path: module.path, missing, problems: problems.splice(0) });
+        emit({ type: 'loaded', name: item.name, module: module.name, path: module.path, missing, problems: problems.splice(0) });
       }
     }
   });
@@ -155,7 +161,7 @@ function seen(module) {
 rpc.exports = {
   start(given) {
     plan = given;
-    aliases = given.aliases;
+    report = new File(plan.news, 'ab');
     const names = {};
     for (const name of LIBC) names[name] = libc(name);
     for (const name of ['stdin', 'stdout', 'stderr']) names[name] = libc(name);

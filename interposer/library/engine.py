@@ -6,12 +6,13 @@ Frida's script only compiles and places stubs; no JavaScript runs when the progr
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
 import re
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -30,8 +31,6 @@ CONTROL_SIZE = 0x10000
 SLOTS = 8
 SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
-_PERSIST = 7 * 24 * 3600
-"""Seconds for which the stubs stay in a program whose recorder was killed, so that it goes on unharmed."""
 _EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)
 
 
@@ -138,7 +137,8 @@ class Engine:
         self.errors: list[str] = []
         self.seen_modules: list[tuple[int, int, str]] = []
         self.pid = 0
-        self.on_loaded: Callable[[dict[str, Any]], None] | None = None
+        self._news, self._news_path = tempfile.mkstemp(prefix="rr-py-library-news-", dir=folder)
+        self._news_rest = b""
         self._session: Any = None
         self._keeper: Keeper | None = None
         self._script: Any = None
@@ -222,12 +222,14 @@ class Engine:
     def close(self) -> None:
         if self._keeper is not None:
             self._keeper.close()
-        with suppress(OSError):
-            os.unlink(self.path)
+        for path in (self.path, self._news_path):
+            with suppress(OSError):
+                os.unlink(path)
         del self.control
         with suppress(BufferError):
             self.memory.close()
         os.close(self._fd)
+        os.close(self._news)
 
     def _fill(self) -> None:
         control = self.control
@@ -238,7 +240,7 @@ class Engine:
         import frida
 
         try:
-            self._session = frida.get_local_device().attach(self.pid, persist_timeout=_PERSIST)
+            self._session = frida.get_local_device().attach(self.pid)
             agent = (files("interposer.library") / "agent.js").read_text(encoding="utf-8")
             self._script = self._session.create_script(agent)
             self._script.on("message", self._message)
@@ -249,7 +251,7 @@ class Engine:
                 control=CONTROL_SIZE,
                 area=self.area_size,
                 replaying=self.plan.mode == REPLAY,
-                aliases={},
+                news=self._news_path,
                 foreign=_frida_ranges(self.pid),
                 spare=[*self._keeper.spare] if self._keeper is not None else [],
             )
@@ -260,20 +262,26 @@ class Engine:
             raise EngineError(
                 f"process {self.pid}: {why}", "Check the number, and that the process is yours."
             ) from None
-        with suppress(OSError):
-            os.unlink(self.path)
+        for path in (self.path, self._news_path):
+            with suppress(OSError):
+                os.unlink(path)
+        if self.plan.mode == RECORD:
+            self._script.eternalize()
+            self._session.detach()
 
     def _message(self, message: Mapping[str, Any], data: object) -> None:
-        payload = message.get("payload")
-        if isinstance(payload, dict) and payload.get("type") == "module":
-            self.seen_modules.append((int(payload["base"], 16), int(payload["size"]), str(payload["path"])))
-            return
-        if message.get("type") == "send" and isinstance(payload, dict) and payload.get("type") == "loaded":
-            self.loaded[payload["name"]] = payload
-            if self.on_loaded is not None:
-                self.on_loaded(payload)
-        else:
-            self.errors.append(str(message.get("description", message)))
+        self.errors.append(str(message.get("description", message)))
+
+    def read_news(self) -> None:
+        """Take in what the script has written: modules that were loaded, functions that were found."""
+        self._news_rest += os.read(self._news, 1 << 24)
+        *lines, self._news_rest = self._news_rest.split(b"\n")
+        for line in lines:
+            news = json.loads(line)
+            if news["type"] == "module":
+                self.seen_modules.append((int(news["base"], 16), int(news["size"]), str(news["path"])))
+            else:
+                self.loaded[news["name"]] = news
 
 
 def _frida_ranges(pid: int) -> list[tuple[str, int]]:
