@@ -1,8 +1,8 @@
 """What the terminal interface takes on ten million events: `python -m benchmarks.tui [EVENTS] [TRACE]`.
 
-Makes the trace (unless it is there), opens the application on it in a process of its own, without a terminal,
-and prints how long the first screen, jumps and filters took, in seconds of the clock and of the processor, and
-the memory at the end, next to what they may.
+Makes the trace (unless it is there), opens the application on it in a process of its own, without a
+terminal, and prints how long the first screen, jumps and filters took, in seconds of the clock and of the
+processor, and the memory at the end, next to what they may.
 Exit status 1 where a figure is beyond its limit.
 """
 

@@ -146,7 +146,7 @@ def test_the_timeline_shows_states(story: Story) -> None:
     assert timeline.lanes[0].counts.sum() >= 2
     assert timeline.column_of(start - 1) == -1
     assert timeline.column_of(end + 1) == 80
-    closer = summarise(model.index, [0], ["main"], (start + 1_000_000, start + 2_000_000), 10)
+    closer = summarise(model.index, [0], ["main"], (start + 5_000_000, start + 6_000_000), 10)
     assert {State(int(value)) for value in closer.lanes[0].states} == {State.WAITING}
 
 

@@ -35,7 +35,7 @@ def write(path: Path, calls: list[str]) -> TraceReader:
 
 
 def test_ids_times_and_addresses_do_not_count(tmp_path: Path) -> None:
-    """GIVEN the same behaviour at another time, with other ids and addresses WHEN aligned THEN all is same."""
+    """GIVEN the same behaviour with other times, ids and addresses WHEN aligned THEN all is the same."""
     readers = []
     for number, (task, address) in enumerate([(100, 0x7000), (222, 0x9000)]):
         story = Story(tmp_path / f"{number}.bin")

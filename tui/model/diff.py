@@ -164,9 +164,7 @@ def _differences(alignment: Alignment, context: int, most: int) -> Iterator[str]
             previous = run
             continue
         if shown >= most:
-            left = alignment.different - shown
-            yield f"  ... {count(left)} more differing events: --limit shows more"
-            return
+            break
         if previous is not None:
             yield f"  @@ A {_number(pair.a, run.a)}, B {_number(pair.b, run.b)}{_when(pair.a, run.a)}"
             for step in range(max(previous.count - context, 0), previous.count):
@@ -178,6 +176,8 @@ def _differences(alignment: Alignment, context: int, most: int) -> Iterator[str]
             if run.side in (Side.CHANGED, Side.ONLY_B):
                 yield f"  + {_text(pair.b, run.b + step)}"
         shown += min(run.count, most - shown)
+    if alignment.different > shown:
+        yield f"  ... {count(alignment.different - shown)} more differing events: --limit shows more"
 
 
 def _number(log: ThreadLog | None, item: int) -> str:
