@@ -29,6 +29,8 @@ _MAX_FILE = 1 << 30
 _MAX_FRAMES = 2000
 _MAX_THREADS = 10_000
 _OWNED_BY_INTERPRETER = 3
+_SHIM = "__init__"
+"""The "file" of the code that an interpreter puts between a call of a class and its `__init__`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,8 @@ class Interpreter:
                 if layout.entry is None and owner >= _OWNED_BY_INTERPRETER:
                     if found:
                         found[-1] = _as_entry(found[-1])
-                else:
-                    found.append(self._frame(frame))
+                elif (one := self._frame(frame)).file != _SHIM:
+                    found.append(one)
                 frame = read_u64(memory, frame + layout.frame_previous)
             except MemoryFault:
                 break
