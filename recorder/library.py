@@ -254,7 +254,6 @@ def _meta(options: RecordOptions, plan: Plan, cwd: str) -> Mapping[str, Any]:
             "interfaces": [
                 {"name": item.name, "path": item.path, "text": item.text} for item in plan.interfaces
             ],
-            "names": {str(number): [a, b, int(c)] for number, (a, b, c) in plan.names().items()},
         },
     }
 
@@ -275,10 +274,10 @@ def _signals(pid: int) -> Iterator[None]:
             os.kill(pid, number)
 
     before: dict[int, Any] = {}
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        before[number] = signal.signal(number, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        before[number] = signal.signal(number, forward)
+    for ignored in (signal.SIGINT, signal.SIGQUIT):
+        before[ignored] = signal.signal(ignored, signal.SIG_IGN)
+    for passed in (signal.SIGTERM, signal.SIGHUP):
+        before[passed] = signal.signal(passed, forward)
     try:
         yield
     finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 from interfaces.libspec import load, shipped
 from interfaces.libspec.chooser import ENVIRONMENT, PROGRAM, Flow
 from interfaces.libspec.model import Interface
+from interfaces.libspec.recorded import numbered
 from interfaces.libspec.show import LibFlag
 from interposer import elf
 from recorder.library import record_library
@@ -64,14 +65,14 @@ def run(options: RecordOptions, interfaces: Sequence[Interface]) -> Run:
         result = record_library(options._replace(trace=trace, notify=_nothing), interfaces, modules)
         found = Run(result, Modules(modules), size=trace.stat().st_size)
         with TraceReader.open(trace) as reader:
-            names = {int(k): v for k, v in reader.meta["library"]["names"].items()}
+            names = numbered(list(interfaces))
             for chunk in reader.chunks(1):
                 events = chunk.events
                 columns = (events[name].tolist() for name in ("nr", "flags", "ip", "payload_len"))
                 for number, flags, ip, octets in zip(*columns, strict=True):
-                    interface, function, _ = names[number]
+                    interface, function = names[number]
                     path, offset = found.modules.at(ip)
-                    key = (interface, function, path, offset)
+                    key = (interface.name, function.name, path, offset)
                     if not flags & _QUIET:
                         found.calls[key] += 1
                     found.octets[key] += octets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import time
@@ -14,7 +13,7 @@ from typing import Any
 from interfaces import abi
 from interfaces.arrays import numpy
 from interfaces.errors import ExitStatus
-from interfaces.libspec.load import parse
+from interfaces.libspec.recorded import interfaces_of
 from interposer.library.engine import REPLAY, Engine, Plan
 from replayer.errors import ReplayError
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
@@ -83,15 +82,7 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
 
 def plan_of(meta: Mapping[str, Any]) -> Plan:
     """The interfaces a trace was recorded at, from their text in the trace."""
-    try:
-        interfaces = [parse(str(item["text"]), str(item["path"])) for item in meta["library"]["interfaces"]]
-        named = [
-            dataclasses.replace(found, name=str(item["name"]))
-            for found, item in zip(interfaces, meta["library"]["interfaces"], strict=True)
-        ]
-    except (KeyError, TypeError):
-        raise ReplayError("the trace does not say at which library interface it was recorded") from None
-    return Plan(named, REPLAY)
+    return Plan(interfaces_of(meta), REPLAY)
 
 
 def flat_log(reader: TraceReader) -> Iterator[bytes]:

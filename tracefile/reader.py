@@ -103,6 +103,10 @@ class TraceReader:
         except BaseException:
             source.close()
             raise
+        if "library" in reader.meta:
+            from interfaces.libspec import naming
+
+            naming.remember(reader.meta)
         return reader
 
     def close(self) -> None:

@@ -103,7 +103,9 @@ def _data(event: EventLike, regions: list[Region], style: Style) -> str:
 
 
 def _library_call(event: EventLike, regions: list[Region], style: Style) -> str:
-    return f"LIBCALL {event.nr}"
+    from interfaces.libspec import naming
+
+    return naming.text(event, regions, style.strings)
 
 
 def _join(event: EventLike, regions: list[Region], style: Style) -> str:

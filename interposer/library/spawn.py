@@ -15,6 +15,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from interfaces import abi
 from interfaces.errors import ExitStatus, RrPyError
@@ -81,11 +82,9 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Keepe
     os.close(answers_write)
     with open(os.dup(answers), encoding="utf-8", buffering=1, closefd=True) as file:
         line = _line(file.fileno())
-    told = (
-        json.loads(line)
-        if line
-        else {"error": f"{argv[0]}: could not be started", "remedy": "", "status": 126}
-    )
+    told: dict[str, Any] = {"error": f"{argv[0]}: could not be started", "remedy": "", "status": 126}
+    if line:
+        told = json.loads(line)
     if "error" in told:
         os.close(commands)
         os.close(answers)

@@ -21,6 +21,10 @@ COMBINABLE = {
     "rr-py": "MIT",
     "typing_extensions": "PSF-2.0",
     "zstandard": "BSD-3-Clause",
+    # of the extra `library`
+    "frida": "wxWindows Library Licence 3.1",
+    "networkx": "BSD-3-Clause",
+    "pycparser": "BSD-3-Clause",
     # of the extra `tui`
     "linkify-it-py": "MIT",
     "markdown-it-py": "MIT",
@@ -40,6 +44,11 @@ for top in sorted({path.parent.name for path in pathlib.Path(sys.argv[1]).glob('
         if not module.name.endswith('__main__'):
             importlib.import_module(module.name)
 import capstone, click, elftools.elf.elffile, ptrace.binding, zstandard
+for extra in ('frida', 'networkx', 'pycparser'):
+    try:
+        importlib.import_module(extra)
+    except ImportError:
+        pass
 owners = importlib.metadata.packages_distributions()
 loaded = {name.partition('.')[0] for name in sys.modules}
 print(json.dumps(sorted({owner for name in loaded for owner in owners.get(name, [])})))
