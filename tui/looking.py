@@ -6,6 +6,7 @@ from textual import on
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from hangscan.options import DEFAULT_ENVIRONMENTS
 from interfaces.errors import RrPyError
 from tracefile import TraceError
 from tui.base import Base
@@ -234,7 +235,8 @@ class Looking(Base):
     def _show_scan(self, found: Hangs) -> None:
         self.hangs = found
         wanted = self.settings.environment
-        self.environment = wanted if wanted in found.environments else found.environments[-1]
+        usual = next((name for name in DEFAULT_ENVIRONMENTS if name in found.environments), "")
+        self.environment = wanted if wanted in found.environments else usual or found.environments[-1]
         self._rank()
 
     def action_environment(self, step: int) -> None:
@@ -250,7 +252,7 @@ class Looking(Base):
         if self.hangs is None:
             return
         rows = self.query_one(HangList)
-        rows.show(self.hangs.ranked(self.environment), "nothing that may hang was found")
+        rows.show(self.hangs.ranked(self.environment), self.hangs.nothing)
         title = f"environment {self.environment} (v: next)"
         notes = self.hangs.report.notes
         if notes:

@@ -40,7 +40,7 @@ def detail(model: TraceModel, row: int) -> Node:
     root = Node(f"{line} = {result}" if result else line)
     root.children.append(_facts(model, event))
     if event.is_call:
-        arguments = Node("arguments", children=[_field(item) for item in event.fields])
+        arguments = Node("arguments", children=[_field(model, event.row, item) for item in event.fields])
         if arguments.children:
             root.children.append(arguments)
         root.children.append(_result(event))
@@ -69,10 +69,13 @@ def _facts(model: TraceModel, event: Decoded) -> Node:
     return Node("event", children=facts)
 
 
-def _field(item: Field) -> Node:
-    return Node(
-        item.name, item.value if item.value else "", [_field(child) for child in item.children], open=False
-    )
+def _field(model: TraceModel, row: int, item: Field) -> Node:
+    value = item.value
+    if (item.name == "fd" or item.type in ("fd", "dirfd")) and value.isdecimal():
+        label = model.label(row, int(value))
+        value += f"<{printable(label)}>" if label else ""
+    children = [_field(model, row, child) for child in item.children]
+    return Node(item.name, value, children, open=False)
 
 
 def _result(event: Decoded) -> Node:

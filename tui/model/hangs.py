@@ -44,6 +44,15 @@ class Hangs:
         self.report = report
         self.environments = [OBSERVED, *report.environments]
 
+    @property
+    def nothing(self) -> str:
+        """What to say where there is no candidate."""
+        report = self.report
+        text = f"nothing takes {report.threshold_ms:.0f} ms or more under any environment"
+        if report.below:
+            text += f"; {report.below} places are below that"
+        return text if report.loops else f"no event loop was found; {text}"
+
     def ranked(self, environment: str) -> list[Hang]:
         """The candidates, worst first: by time under the environment, times how often."""
         found = [
