@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ class Owners:
         for operation in context:
             self._context.setdefault(operation.task, []).append(operation)
         self._computed: set[int] = set()
+        self._sorted: dict[int, tuple[list[Operation], list[int], int]] = {}
         events = log.events
         wakes = (events["kind"] == Kind.SYSCALL) & (events["nr"] == FUTEX)
         wakes &= np.isin(events["args"][:, 1] & np.uint64(127), FUTEX_WAKES)
@@ -54,15 +56,25 @@ class Owners:
             self._context.setdefault(task, []).extend(computing(log, task, _COMPUTE_NS))
         meanwhile = [
             one
-            for one in self._context.get(task, ())
-            if one.end > operation.begin and one.begin < operation.end and one.resource.kind != "lock"
+            for one in self._during(task, operation.begin, operation.end)
+            if one.end > operation.begin and one.resource.kind != "lock"
         ]
         meanwhile.sort(key=lambda one: one.begin - one.end)
         return Behind(task, tuple(meanwhile))
 
+    def _during(self, task: int, begin: int, end: int) -> list[Operation]:
+        """Operations of a thread that began before `end`, and late enough to reach `begin`."""
+        if task not in self._sorted:
+            known = sorted(self._context.get(task, ()), key=lambda one: one.begin)
+            longest = max((one.end - one.begin for one in known), default=0)
+            self._sorted[task] = (known, [one.begin for one in known], longest)
+        known, begins, longest = self._sorted[task]
+        return known[bisect_left(begins, begin - longest) : bisect_left(begins, end)]
+
     def _waker(self, operation: Operation, first: int) -> int | None:
         events = self._log.events
-        between = self._wakes[(self._wakes > first) & (self._wakes < operation.event)]
+        start, stop = np.searchsorted(self._wakes, (first + 1, operation.event))
+        between = self._wakes[start:stop]
         address = operation.resource.address
         exits: int | None = None
         for number in between[::-1].tolist():

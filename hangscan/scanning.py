@@ -327,6 +327,8 @@ class _Scan:
         kept.sort(key=lambda one: (-one.worst_ms * one.count, -one.worst_ms, one.event))
         infos = list(self._reader.domains.values())
         first = min(infos, key=lambda info: info.domain, default=None)
+        for loop in loops:
+            self._many_small(loop, above)
         if not loops:
             what = "no call of " + ", ".join(options.critical) if options.critical else "no event loop"
             self._notes.append(
@@ -347,6 +349,19 @@ class _Scan:
             begin=min((loop.actions[0].begin for loop in loops if loop.actions), default=0),
             end=max((loop.actions[-1].end for loop in loops if loop.actions), default=0),
         )
+
+    def _many_small(self, loop: Loop, above: Sequence[Candidate]) -> None:
+        """Say of slow actions in which no single place was slow."""
+        threshold = self._options.threshold_ms
+        told = {number for one in above if one.thread == loop.name for number in one.actions}
+        slow = [one for one in loop.actions if one.observed_ms >= threshold and one.number not in told]
+        if loop.toolkit and slow:
+            longest = max(slow, key=lambda one: one.observed_ms)
+            self._notes.append(
+                f"{loop.name}: {len(slow)} actions took {threshold:g} ms or more (at most "
+                f"{longest.observed_ms:.0f} ms, after event {longest.first_event} of domain {loop.domain}) "
+                "without one place that did; a lower --threshold shows their parts"
+            )
 
 
 def is_helper(name: str) -> bool:
@@ -373,8 +388,9 @@ def _assign(
         index = int(np.searchsorted(starts, one.event, side="right")) - 1
         if index < 0 or one.event >= actions[index].last_event:
             continue
-        if one.detail.get("replayed_ms", one.observed_ms) < one.observed_ms * _REPRODUCED:
-            continue
+        if "replayed_ms" in one.detail:
+            if not one.samples or one.detail["replayed_ms"] < one.observed_ms * _REPRODUCED:
+                continue
         stack = one.stack or (one.samples[0] if one.samples else ())
         action = actions[index]
         known = is_complete(stack) or (action.last and not stack)

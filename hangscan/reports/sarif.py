@@ -100,7 +100,7 @@ def _result(one: Candidate, kinds: list[str], report: Report, root: Path) -> dic
         "ruleIndex": kinds.index(kind),
         "level": "error" if one.observed_max_ms >= report.threshold_ms else "warning",
         "message": {"text": f"{words}. Instead: {one.fix}."},
-        "locations": [_place(one, root)],
+        "locations": [_place(one, root, report.command)],
         "stacks": [
             {
                 "message": {"text": "where it blocks"},
@@ -128,13 +128,14 @@ def fingerprint(one: Candidate) -> str:
     return hashlib.sha256("\0".join([one.resource.kind, *names]).encode()).hexdigest()[:32]
 
 
-def _place(one: Candidate, root: Path) -> dict[str, Any]:
+def _place(one: Candidate, root: Path, command: list[str]) -> dict[str, Any]:
     """The blamed frame, or the innermost one with a line: services show results in source."""
     frames = [one.blamed_frame] if one.blamed_frame is not None else []
     frames += [frame for frame in one.stack[max(one.blamed, 0) :] if frame.line]
     best = next((frame for frame in frames if frame is not None and frame.line), None)
     if best is None:
-        best = one.blamed_frame or StackFrame(one.operation, "", 0, "", "native")
+        program = command[0] if command else "program"
+        best = one.blamed_frame or StackFrame(one.operation, "", 0, program, "native")
     return location(best, root)
 
 
