@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -191,14 +192,12 @@ class Declarations:
         """The type of a declarator."""
         from pycparser import c_ast, c_generator
 
-        node = _renamed(node)
         if isinstance(node, c_ast.ArrayDecl):
             node = c_ast.PtrDecl([], node.type)
-        text = (
-            c_generator.CGenerator()
-            .visit(c_ast.Decl("RR_NAME", [], [], [], [], node, None, None))
-            .replace("RR_NAME", "%s")
-        )
+        generator = c_generator.CGenerator()
+        with _named(node, "RR_NAME"):
+            text = generator.visit(c_ast.Decl("RR_NAME", [], [], [], [], node, None, None))
+        text = text.replace("RR_NAME", "%s")
         if "%s" not in text:
             text += " %s"
         kind, target = self._kind(node)
@@ -206,7 +205,8 @@ class Declarations:
             return CType(text, kind)
         pointee_kind, _ = self._kind(target)
         quals = getattr(target, "quals", None) or getattr(getattr(target, "type", None), "quals", None) or []
-        inner = c_generator.CGenerator().visit(c_ast.Typename(None, [], None, _renamed(target, None)))
+        with _named(target, None):
+            inner = generator.visit(c_ast.Typename(None, [], None, target))
         return CType(text, kind, inner, pointee_kind, "const" in quals)
 
     def _kind(self, node: Any) -> tuple[str, Any]:
@@ -248,18 +248,19 @@ class Declarations:
         return re.sub(r"\b(const|volatile|struct|union|restrict)\b", "", kind.pointee).strip()
 
 
-def _renamed(node: Any, name: str | None = "RR_NAME") -> Any:
-    """A copy of a declarator that declares another name."""
-    import copy
-
+@contextmanager
+def _named(node: Any, name: str | None) -> Iterator[None]:
+    """Let a declarator declare another name meanwhile."""
     from pycparser import c_ast
 
-    node = copy.deepcopy(node)
     inner = node
     while not isinstance(inner, c_ast.TypeDecl):
         inner = inner.type
-    inner.declname = name
-    return node
+    before, inner.declname = inner.declname, name
+    try:
+        yield
+    finally:
+        inner.declname = before
 
 
 def _enums(node: Any) -> Iterator[Any]:

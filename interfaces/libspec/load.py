@@ -53,7 +53,7 @@ SPECIALS = frozenset(
         "once",
     }
 )
-EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer", "line")
+EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer", "line", "stream")
 INPUT_KINDS = ("value", "string", "bytes")
 
 
@@ -255,6 +255,8 @@ class _Reader:
                 )
         found = []
         for name, kind in prototype.parameters:
+            if name == "result" or name.startswith("rr_"):
+                raise SpecError(self.file, where, "prototype", f"a parameter cannot be called {name!r}")
             texts = said.get(name)
             if texts is None:
                 role = roles.default(kind, self.c.pointee_name(kind), self.handles, given=given)

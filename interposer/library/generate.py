@@ -326,6 +326,8 @@ class _Stub:
                 )
             case "value":
                 return f"\trr_out(&rr_c, {at}, (void *)&({expression}), sizeof({expression}));"
+            case "stream":
+                return f"\trr_stream(&rr_c, {at}, (u64 *)({expression}));"
             case "line":
                 return f"\trr_line(&rr_c, {at}, (char **)&({expression}), room, (i64)({extra.size}));"
             case "pointer":

@@ -455,6 +455,22 @@ void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n)
 	memcpy(*to, r + 1, r->len);
 }
 
+/* What a stream holds ready for getc as a macro: flags, then the bytes from _IO_read_ptr to _IO_read_end. */
+void rr_stream(struct rr_call *c, int arg, u64 *f)
+{
+	struct rr_region *r; u8 *q; u64 n = c->replaying ? 0 : f[2] - f[1];
+	if (!c->replaying) {
+		q = region(c, RR_R_OUT, arg, (u64)f, 8 + n);
+		*(u64 *)q = *(u32 *)f;
+		memcpy(q + 8, (void *)f[1], n);
+		return;
+	}
+	r = next(c, arg);
+	if (!r) return;
+	*(u32 *)f = *(u32 *)(r + 1);
+	f[3] = f[1] = (u64)(r + 1) + 8; f[2] = f[1] + r->len - 8;
+}
+
 /* count, then offsets of the strings from the region's data (0: NULL), which replay turns into pointers. */
 void rr_put_strings(struct rr_call *c, int arg, char **s, i64 n)
 {

@@ -30,6 +30,7 @@ extern char *rr_ret_string(struct rr_call *c, int arg, const char *s, int role);
 extern void rr_advance_pointer(struct rr_call *c, int arg, u8 **p, u8 *before);
 extern void rr_refuse(int code);
 extern void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n);
+extern void rr_stream(struct rr_call *c, int arg, u64 *f);
 extern void rr_put_strings(struct rr_call *c, int arg, char **s, i64 n);
 extern void rr_begin(struct rr_call *c);
 extern i64 rr_answer(struct rr_call *c);

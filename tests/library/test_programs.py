@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from interfaces.libspec import shipped
 from tests.library.conftest import Build, Tool
 
 
@@ -262,3 +263,10 @@ def test_unknown_function_is_told(tool: Tool, tmp_path: Path) -> None:
     )
     done = tool("record", "-q", "-o", "t.bin", "--interface", "x.toml", "true")
     assert "has no no_such" in done.err
+
+
+def test_stubs_of_all_shipped_interfaces_compile(tool: Tool) -> None:
+    options = [word for name in shipped() for word in ("--interface", name)]
+    done = tool("record", "-q", "-o", "t.bin", *options, "true")
+    assert done.status == 0, done.err
+    assert "cannot be made" not in done.err
