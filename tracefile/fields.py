@@ -45,6 +45,19 @@ def load_json(data: bytes) -> dict[str, Json]:
         text = data.decode("ascii")
     except UnicodeDecodeError as error:
         raise FieldError(f"no JSON document ({error})") from None
+    if len(data) > ELEMENTS_MAX or data.count(b"[") + data.count(b"{") > DEPTH_MAX:
+        _check_shape(data)
+    try:
+        document = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise FieldError(f"no JSON document ({error})") from None
+    if not isinstance(document, dict):
+        raise FieldError("a JSON document that is no object")
+    return document
+
+
+def _check_shape(data: bytes) -> None:
+    """Raise FieldError for too many elements or too deep a nest; small documents have no room for either."""
     skeleton = _STRING.sub(b"", data)
     if sum(skeleton.count(mark) for mark in (b",", b"[", b"{")) > ELEMENTS_MAX:
         raise FieldError(f"a document of more than {ELEMENTS_MAX} elements")
@@ -53,13 +66,6 @@ def load_json(data: bytes) -> dict[str, Json]:
         depth += 1 if bracket in b"[{" else -1
         if depth > DEPTH_MAX:
             raise FieldError(f"a document nested deeper than {DEPTH_MAX}")
-    try:
-        document = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise FieldError(f"no JSON document ({error})") from None
-    if not isinstance(document, dict):
-        raise FieldError("a JSON document that is no object")
-    return document
 
 
 def _no_constant(name: str) -> float:
