@@ -131,7 +131,11 @@ def _place(path: str, offset: int) -> str:
 @command.command("suggest", context_settings=PROGRAM_SETTINGS)
 @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write the interface file here.")
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Write a picture of the graph and the cut.")
-@click.option("--measure", is_flag=True, help="Also record at the system-call interface and at the suggestion.")
+@click.option(
+    "--measure/--no-measure",
+    default=True,
+    help="Also record at the system-call interface and at the cut, and suggest what is smaller (default).",
+)
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="PROGRAM [ARGS]...")
 def suggest_command(output: str | None, svg: str | None, measure: bool, program: tuple[str, ...]) -> None:
     """Profile runs of PROGRAM and compute the interface that is cheapest to log.
@@ -154,19 +158,24 @@ def suggest_command(output: str | None, svg: str | None, measure: bool, program:
         mark = f"  cut: {flow.interface}" if flow in cut else ""
         click.echo(f"{flow.source:12}  {flow.target:12}  {count(flow.calls):>10}  {size(flow.octets):>9}  "
                    f"{size(int(flow.cost)):>9}{mark}")
-    click.echo(f"suggested: {' '.join(f'--interface {name}' for name in names)}")
-    text = suggestion(program, names, runs)
-    if output:
-        Path(output).write_text(text, encoding="utf-8")
-        click.echo(f"written to {output}; record with: rr-py record --interface {output} -- {program[0]} ...")
-    if svg:
-        Path(svg).write_text(picture(flows, choice), encoding="utf-8")
+    at_calls = False
     if measure:
         from recorder.library_profile import run as run_at
 
-        calls = run_at(options, load_all([*names, "pthread"]))
-        table([("system calls", *system_calls(options)), ("suggested", calls.result.events, calls.size)]
+        cut_run = run_at(options, load_all([*names, "pthread"]))
+        calls, octets = system_calls(options)
+        at_calls = octets < cut_run.size
+        table([("system calls", calls, octets), ("the cut", cut_run.result.events, cut_run.size)]
               + [(name, item.result.events, item.size) for name, item in runs.items()])
+    if svg:
+        Path(svg).write_text(picture(flows, choice), encoding="utf-8")
+    if at_calls:
+        click.echo("suggested: the system-call interface, which is cheaper: record without --interface")
+        return
+    click.echo(f"suggested: {' '.join(f'--interface {name}' for name in names)}")
+    if output:
+        Path(output).write_text(suggestion(program, names, runs), encoding="utf-8")
+        click.echo(f"written to {output}; record with: rr-py record --interface {output} -- {program[0]} ...")
 
 
 def suggestion(program: Sequence[str], names: Sequence[str], runs: dict[str, Run]) -> str:

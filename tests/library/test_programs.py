@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -270,3 +272,55 @@ def test_stubs_of_all_shipped_interfaces_compile(tool: Tool) -> None:
     done = tool("record", "-q", "-o", "t.bin", *options, "true")
     assert done.status == 0, done.err
     assert "cannot be made" not in done.err
+
+
+def test_check_lists_what_escapes(tool: Tool, build: Build, tmp_path: Path) -> None:
+    program = build(
+        "app",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n#include <zlib.h>\n"
+        "int main() { char *e = getenv(\"HOME\"); return crc32(0, (void *)e, 1) == time(0); }",
+        "-lz",
+    )
+    done = tool("interface", "check", "--interface", "zlib", "--", str(program))
+    assert b"getenv" in done.out and b"time" in done.out and b"crc32" not in done.out, done.err
+
+
+def test_suggest_cuts_where_least_flows(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """A library reads three megabytes and hands over one number."""
+    pytest.importorskip("networkx")
+    (tmp_path / "data.gz").write_bytes(gzip.compress(os.urandom(3000000), 1))
+    program = build(
+        "app",
+        "#include <stdio.h>\n#include <zlib.h>\n#include <unistd.h>\nint main() { gzFile f = gzopen(\"data.gz\", \"r\");"
+        " for (int i = 0; i < 47; i++) gzseek(f, 60000, SEEK_CUR); char c; gzread(f, &c, 1); printf(\"%ld %d\\n\", (long)gztell(f), getpid() > 0);"
+        " gzclose(f); }",
+        "-lz",
+    )
+    done = tool("interface", "suggest", "-o", "app.toml", "--svg", "app.svg", "--", str(program))
+    assert b"suggested: --interface libc --interface zlib" in done.out, done.err
+    assert "<svg" in (tmp_path / "app.svg").read_text()
+    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "app.toml", str(program))
+    assert (tmp_path / "t.bin").stat().st_size < 100000
+    (tmp_path / "data.gz").unlink()
+    same(tool, (recorded.out, recorded.status))
+
+
+def test_attach_watches_and_leaves_the_process_alone(tool: Tool, build: Build) -> None:
+    program = build(
+        "loop",
+        "#include <stdio.h>\n#include <zlib.h>\n#include <unistd.h>\nint main() { puts(\"up\"); fflush(stdout);"
+        " for (;;) { crc32(0, (void *)\"abc\", 3); usleep(1000); } }",
+        "-lz",
+    )
+    process = subprocess.Popen([str(program)], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        done = tool("attach", str(process.pid), "--interface", "zlib", "--seconds", "0.5")
+        assert b'crc32(crc=0, buf="abc", n=3) = 891568578' in done.out, done.err
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
