@@ -388,9 +388,9 @@ def _assign(
         index = int(np.searchsorted(starts, one.event, side="right")) - 1
         if index < 0 or one.event >= actions[index].last_event:
             continue
-        if "replayed_ms" in one.detail:
-            if not one.samples or one.detail["replayed_ms"] < one.observed_ms * _REPRODUCED:
-                continue
+        replayed = one.detail.get("replayed_ms")
+        if replayed is not None and (not one.samples or replayed < one.observed_ms * _REPRODUCED):
+            continue
         stack = one.stack or (one.samples[0] if one.samples else ())
         action = actions[index]
         known = is_complete(stack) or (action.last and not stack)

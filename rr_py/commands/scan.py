@@ -50,9 +50,17 @@ def read_duration(context: click.Context, param: click.Parameter, value: str | N
     return float(match[1]) * _UNITS[match[2]]
 
 
+def complete_environment(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of environment models, built in and the user's own."""
+    from hangscan.environments import available
+
+    names = ["none", *available((user_environments(),))]
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @click.command(epilog=EPILOG, options_metavar="[OPTIONS]")
 @click.option(
-    "-e", "--environment", "environments", multiple=True, metavar="NAME",
+    "-e", "--environment", "environments", multiple=True, metavar="NAME", shell_complete=complete_environment,
     help="Project onto this environment model (a name, or the path of a TOML file). May be repeated; "
     "'none' for what was observed alone.",
 )  # fmt: skip

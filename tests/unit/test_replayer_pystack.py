@@ -83,6 +83,26 @@ def test_a_self_description_that_makes_no_sense_is_refused() -> None:
         layout_of(Bytes({0x1000: future}), 0x1000, None)
 
 
+@pytest.mark.parametrize(("version", "shift"), [(0x030D00F0, 0), (0x030E00F0, 1)])
+def test_an_interpreter_describes_itself(version: int, shift: int) -> None:
+    # GIVEN offsets that are their own positions in the table
+    words = struct.pack("<120Q", *range(120))
+    described = b"xdebugpy" + struct.pack("<QQ", version, 0) + words
+    # WHEN the layout is read
+    layout = layout_of(Bytes({0x1000: described}), 0x1000, None)
+    # THEN each field is where this version has it (3.14 has threads_main and two counters more)
+    assert layout.version == (3, 13 + shift)
+    assert layout.interpreters_head == 2
+    assert (layout.interpreter_next, layout.threads_head) == (5, 6)
+    thread = 3 + 13 + 3 * shift
+    assert (layout.thread_next, layout.thread_frame) == (thread + 2, thread + 4)
+    frame = thread + 9
+    assert (layout.frame_previous, layout.frame_code, layout.frame_owner) == (frame + 1, frame + 2, frame + 5)
+    code = frame + 6 + 2 * shift
+    assert (layout.code_filename, layout.code_bytes) == (code + 1, code + 9)
+    assert layout.tagged == bool(shift)
+
+
 @pytest.mark.parametrize("text", ["plain", "grün", "日本語", "🙂 wide", ""])
 def test_texts_of_every_width(text: str) -> None:
     # GIVEN a str object as CPython 3.11 lays it out
