@@ -133,6 +133,7 @@ class Debuggee:
         self._number = number
         self._armed = _Armed()
         self._memory: ProcessMemory | None = None
+        self._memory_of = 0
         self._writer = -1
         self._mappings: Mappings | None = None
         self._blocks: list[ThreadBlock] | None = None
@@ -372,8 +373,10 @@ class Debuggee:
             slot.value = int.from_bytes(data, "little")
         if changed:
             places = [(one.address, one.size, one.reads) for one in watches]
-            for task in {task.real_tid for task in self._live.tasks.values()}:
-                set_watches(task, places)
+            for block in self.threads():
+                task = self._live.tasks.get(block.tid)
+                if task is not None:
+                    set_watches(task.real_tid, places)
 
     def _watch_thread(self, tid: int) -> None:
         task = self._live.tasks.get(tid)
@@ -421,10 +424,16 @@ class Debuggee:
         task = self._live.tasks.get(self.tid)
         return task.real_pid if task is not None else min(self._live.processes)
 
+    @property
+    def _real_tid(self) -> int:
+        """The thread that stopped, as the kernel knows it; the first of its process may have ended."""
+        task = self._live.tasks.get(self.tid)
+        return task.real_tid if task is not None else self.real_pid
+
     def mappings(self) -> Mappings:
         """What is mapped now, with recorded paths."""
         if self._mappings is None:
-            self._mappings = mappings_of(self.real_pid, self._supervisor.contents)
+            self._mappings = mappings_of(self._real_tid, self._supervisor.contents)
         return self._mappings
 
     def threads(self) -> list[ThreadBlock]:
@@ -500,15 +509,16 @@ class Debuggee:
             raise NothingToReplayError("the replay has ended", "Go back to an earlier event.")
 
     def _reading(self) -> ProcessMemory:
-        if self._memory is None or self._memory.pid != self.real_pid:
+        pid = self.real_pid
+        if self._memory is None or self._memory_of != pid:
             if self._memory is not None:
                 self._memory.close()
-            self._memory = ProcessMemory(self.real_pid)
+            self._memory, self._memory_of = ProcessMemory(self._real_tid), pid
         return self._memory
 
     def _put(self, address: int, data: bytes) -> None:
         if self._writer < 0:
-            self._writer = os.open(f"/proc/{self.real_pid}/mem", os.O_WRONLY | os.O_CLOEXEC)
+            self._writer = os.open(f"/proc/{self._real_tid}/mem", os.O_WRONLY | os.O_CLOEXEC)
         try:
             done = os.pwrite(self._writer, data, address)
         except OSError:

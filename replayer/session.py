@@ -127,7 +127,7 @@ class Paused:
     def mappings(self) -> Mappings:
         """What is mapped now, with the recorded paths."""
         if self._mappings is None:
-            self._mappings = mappings_of(self.real_pid, self._session.contents)
+            self._mappings = mappings_of(self._real_tid, self._session.contents)
         return self._mappings
 
     def backtrace(self, tid: int | None = None, limit: int = 256) -> list[Frame]:
@@ -143,8 +143,14 @@ class Paused:
         pid = self.real_pid
         memories = self._session._memories
         if pid not in memories:
-            memories[pid] = ProcessMemory(pid)
+            memories[pid] = ProcessMemory(self._real_tid)
         return memories[pid]
+
+    @property
+    def _real_tid(self) -> int:
+        """The thread that stopped, as the kernel knows it; the first of its process may have ended."""
+        task = self._domain.tasks.get(self.tid)
+        return task.real_tid if task is not None else self.real_pid
 
     def _check(self) -> None:
         if self._gone:

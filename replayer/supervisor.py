@@ -352,8 +352,11 @@ class Supervisor:
 
     def _need_ring(self, control: Channel, received: Received) -> None:
         message = received.message
-        if message.d == _COPY and self.adopter is not None:
-            self.adopter(control, received)
+        if message.d == _COPY:
+            if self.adopter is not None:
+                self.adopter(control, received)
+            else:
+                control.close()
             return
         info = self.reader.domains.get(message.a)
         if info is None or not self.scope.wants(message.a):

@@ -31,7 +31,7 @@ static volatile struct rr_breakpoint *breakpoint_at(u64 address) {
 }
 
 static void put_byte(u64 address, u8 byte) {
-  s64 fd = SYS4(RR_NR_openat, -100, "/proc/self/mem", 02000002, 0);
+  s64 fd = SYS4(RR_NR_openat, -100, "/proc/thread-self/mem", 02000002, 0);
   if (fd < 0) return;
   SYS4(RR_NR_pwrite64, fd, &byte, 1, address);
   SYS1(RR_NR_close, fd);
@@ -115,12 +115,13 @@ static int breakpoint_hit(struct thread *th, volatile struct rr_breakpoint *at) 
   return 0;
 }
 
-static void count_step(void) {
+/* `by_call`: what was stepped is an instruction that made events, which the step ends right behind. */
+static void count_step(int by_call) {
   DEBUG->steps--;
   DEBUG->stepped++;
   if (DEBUG->stepped_event != RING->event_count) {
     DEBUG->stepped_event = RING->event_count;
-    DEBUG->stepped_in_event = 0;
+    DEBUG->stepped_in_event = by_call ? 0 : 1;
   } else {
     DEBUG->stepped_in_event++;
   }
@@ -130,10 +131,10 @@ static int leaves_range(u64 pc) {
   return DEBUG->range_end && pc - DEBUG->range_start >= DEBUG->range_end - DEBUG->range_start;
 }
 
-static void step_done(struct thread *th, u64 *regs, int seen) {
+static void step_done(struct thread *th, u64 *regs, int seen, int by_call) {
   int wanted = th->stepping == USER_STEP && DEBUG->steps;
   th->stepping = NO_STEP;
-  if (wanted) count_step();
+  if (wanted) count_step(by_call);
   if (seen && hit(th, RR_P_WATCH)) return;
   if (!wanted) return;
   volatile struct rr_breakpoint *at = breakpoint_at(regs[R_RIP]);
@@ -159,7 +160,7 @@ void debug_leave(struct thread *th, u64 *regs, u32 stepped) {
   if (!debugging()) return;
   if (stepped) {
     th->stepping = stepped;
-    step_done(th, regs, 0);
+    step_done(th, regs, 0, 1);
   }
   volatile struct rr_breakpoint *at = breakpoint_at(regs[R_RIP]);
   u32 pass = th->pass;
@@ -186,7 +187,7 @@ static void end_of_step(struct thread *th, u64 *regs) {
       rr_copy((void *)regs[R_RSP], &flags, 8);
     }
   }
-  step_done(th, regs, changed());
+  step_done(th, regs, changed(), 0);
 }
 
 int debug_trap(struct thread *th, struct siginfo_k *info, struct ucontext_k *uc) {
