@@ -36,7 +36,6 @@ class Approach:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._modules: Unwinder | None = None
 
     def previous(self, position: Position, tid: int | None = None) -> Position | None:
         """The place one instruction before; None where there is none that can be shown."""
@@ -138,8 +137,7 @@ class Approach:
         starts: set[int] = set()
         try:
             with suppress(MemoryFault, OSError):
-                unwinder = Unwinder(process, process.mappings(), previous=self._modules)
-                self._modules = unwinder
+                unwinder = Unwinder(process, process.mappings())
                 frames = unwinder.backtrace(process.state(tid).registers, _FRAMES)
                 for frame in frames:
                     starts |= self._blocks(process, unwinder, frame.pc)
@@ -153,15 +151,13 @@ class Approach:
         """Block starts of the function that the code at a place calls next."""
         for _attempt in range(4):
             with suppress(MemoryFault, OSError):
-                unwinder = Unwinder(process, process.mappings(), previous=self._modules)
+                unwinder = Unwinder(process, process.mappings())
                 pc = process.state(tid).registers.rip
                 limits = _function(unwinder, pc) or (pc, pc + 1)
                 stop = process.go(self._timeline.total, over=True, steps=_FEW_STEPS, tid=tid, within=limits)
                 if stop.why is not Why.STEP or stop.event != position.event:
                     return set()
-                found = self._blocks(
-                    process, Unwinder(process, process.mappings(), previous=unwinder), stop.pc
-                )
+                found = self._blocks(process, Unwinder(process, process.mappings()), stop.pc)
                 if found:
                     return found
         return set()

@@ -34,7 +34,7 @@ _MAX_CHECKPOINTS = 24
 _WORTH_A_CHECKPOINT = 0.05
 _NEAR = 0.01
 _ATTEMPTS = 4
-"""Virtual machines have been seen to lose the trap of a single step, about once in a hundred thousand: a place
+"""Virtual machines have been seen to lose the trap of a single step, once in 100 000: a place
 that is not where it was before is looked for again, and two agreeing answers count."""
 _FIRST = 2
 
