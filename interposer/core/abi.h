@@ -43,6 +43,7 @@ typedef long s64;
 #define RR_FD_OUT 4     /* replay: the tool's stdout */
 #define RR_FD_ERR 5     /* replay: the tool's stderr */
 #define RR_FD_SPARE 6   /* used for a moment (memfd of a new ring, received descriptors) */
+#define RR_FD_DIRTY 7   /* recording: the userfaultfd that watches which pages are written; close-on-exec */
 #define RR_FD_COUNT 8
 
 /* ---- one event: 96 bytes ---- */

@@ -107,9 +107,15 @@ static int visit_large(struct walk *walk, u64 from, u64 to, int leave_files) {
   return 1;
 }
 
+static void visit_dirty(void *context, u64 address, u64 pages) {
+  struct walk *walk = context;
+  walk->page(walk, address, pages);
+}
+
 static void visit_range(void *context, u64 from, u64 to, int shared, int file) {
   struct walk *walk = context;
   static u64 map[BATCH];
+  if (walk->only_own && !shared && dirty_pages((s32)walk->pagemap, from, to, visit_dirty, walk)) return;
   if (to - from >= LARGE && walk->pagemap >= 0 && (!file || walk->only_own) && visit_large(walk, from, to, file && !shared)) return;
   for (u64 at = from; at < to;) {
     u64 pages = (to - at) / PAGE < BATCH ? (to - at) / PAGE : BATCH, run = 0;

@@ -340,6 +340,10 @@ void preempt(struct thread *th, struct sigframe *frame);
 void replay_state(struct thread *th, const struct rr_event *event); /* registers and pages of a preemption */
 void replay_preempt(struct thread *th, const struct rr_event *event);
 
+/* ---- dirty.c ---- */
+void dirty_forget(void);
+int dirty_pages(s32 pagemap, u64 from, u64 to, void (*page)(void *context, u64 address, u64 pages), void *context);
+
 /* ---- join.c ---- */
 u32 record_join(struct thread *th, u64 ip, u32 what, s32 fd, u64 id, u64 writable);
 void replay_join(struct thread *th);

@@ -148,6 +148,7 @@ static void begin_process(struct thread *th, const struct clone_request *want) {
   th->process->execing = 0;
   space.shares_fds = (want->flags & CLONE_FILES) != 0;
   threads_forget_others(th);
+  dirty_forget();
   thread_dispatch_on();
   if (want->stack) th->frame->uc.mc.regs[R_RSP] = want->stack;
 }
