@@ -168,7 +168,7 @@ class RrPyTui(Finding, Looking, Placing):
         self._tell_bar()
         if self.current == "timeline":
             self.lanes.set_whole(*self.model.index.span)
-            if self.lanes.timeline is None or self.feeder.live or not self.feeder.view.complete:
+            if self.timeline_rows != self.model.index.rows:
                 self.ask_timeline()
         elif self.current == "processes":
             self.ask_processes()

@@ -34,6 +34,8 @@ class Looking(Base):
     hangs: Hangs | None = None
     environment = "observed"
     _looker: Looker | None = None
+    timeline_rows = -1
+    """Rows of the index when the timeline was last asked for."""
     _scanned = False
 
     @property
@@ -126,6 +128,7 @@ class Looking(Base):
             return
         view.set_whole(*self.model.index.span)
         span, columns = view.span, view.columns
+        self.timeline_rows = self.model.index.rows
         self.run_worker(lambda: self._timeline(span, columns), thread=True, exclusive=True, group="timeline")
         self._timeline_title()
 

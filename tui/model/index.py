@@ -279,7 +279,10 @@ class EventIndex:
         )
 
     def _add(self, columns: Columns) -> None:
-        """Append rows to the blocks."""
+        """Append rows to the blocks.
+
+        Other threads read along: nothing is told of rows that are not there yet.
+        """
         at = 0
         while at < len(columns):
             if not self.blocks or not self.blocks[-1].room:
@@ -287,8 +290,8 @@ class EventIndex:
             block = self.blocks[-1]
             stop = min(at + block.room, len(columns))
             part = columns.part(slice(at, stop))
-            self._count(len(self.blocks) - 1, part.task)
             block.append(part)
+            self._count(len(self.blocks) - 1, part.task)
             self.rows += len(part)
             at = stop
 
@@ -326,19 +329,17 @@ class EventIndex:
     def _learn_tasks(
         self, domain: int, tids: npt.NDArray[np.uint32]
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-        info = self.reader.domains[domain]
-        for tid in np.unique(tids).tolist():
-            task = Task(domain, tid)
-            if task not in self._ids:
-                self._ids[task] = len(self.tasks)
-                self.pids.append(info.pid)
-                self.creators.append(0)
-                self.tasks.append(task)
-        new = len(self.tasks) - len(self._events)
-        self._events = np.concatenate([self._events, np.zeros(new, np.int64)])
-        self._first = np.concatenate([self._first, np.full(new, -1, np.int64)])
-        self._last = np.concatenate([self._last, np.full(new, -1, np.int64)])
-        self._domain_of_task = np.array([task.domain for task in self.tasks], np.uint32)
+        pid = self.reader.domains[domain].pid
+        new = [task for tid in np.unique(tids).tolist() if (task := Task(domain, tid)) not in self._ids]
+        self._events = np.concatenate([self._events, np.zeros(len(new), np.int64)])
+        self._first = np.concatenate([self._first, np.full(len(new), -1, np.int64)])
+        self._last = np.concatenate([self._last, np.full(len(new), -1, np.int64)])
+        self._domain_of_task = np.append(self._domain_of_task, np.full(len(new), domain, np.uint32))
+        self.pids.extend([pid] * len(new))
+        self.creators.extend([0] * len(new))
+        for task in new:
+            self._ids[task] = len(self.tasks)
+            self.tasks.append(task)
         own = sorted((task.tid, number) for task, number in self._ids.items() if task.domain == domain)
         known = (np.array([tid for tid, _ in own], np.uint32), np.array([n for _, n in own], np.uint32))
         self._known[domain] = known
