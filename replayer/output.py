@@ -118,7 +118,7 @@ def _renumber(payload: bytearray, event: Event, numbering: Numbering) -> None:
     while at + REGION_HEADER.size <= end:
         _address, length, kind, _arg, _full = REGION_HEADER.unpack_from(payload, at)
         at += REGION_HEADER.size
-        if kind == RegionKind.SEQ and length == 8 and at + 8 <= end:
+        if kind == RegionKind.SEQ and length >= 8 and at + 8 <= end:
             _SEQUENCE.pack_into(payload, at, numbering.take())
             return
         at += (length + 7) & ~7

@@ -112,7 +112,8 @@ enum rr_region_kind {
   RR_R_OUT = 1,   /* memory the call wrote: replay writes it */
   RR_R_IN = 2,    /* memory the call read (maybe a prefix): replay compares it */
   RR_R_FILE = 3,  /* what a mapping shows: struct rr_mapped */
-  RR_R_SEQ = 4,   /* u64: position of this output among all echoed outputs of the recording */
+  RR_R_SEQ = 4,   /* u64: position of this output among all echoed outputs of the recording; then, where the
+                     call has no buffer of the program's, what it put out */
   RR_R_REGS = 5,  /* RR_K_PREEMPT: struct rr_regs, then the XSAVE image */
   RR_R_INFO = 6,  /* siginfo (128 bytes) */
   RR_R_PATH = 7,  /* the path a descriptor or a name stands for (not compared) */

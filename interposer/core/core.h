@@ -317,6 +317,13 @@ int waits_for_traced(const u64 *args);
 s64 wait_for_traced(const u64 *args);
 int held_by_tracer(struct thread *th);
 
+/* ---- transfer.c ---- */
+#define CARRY_MAX 0x8000ul
+int can_carry(u64 nr, const u64 *args);
+s64 carry_in(struct thread *th, u64 nr, const u64 *args);
+s64 carry_out(struct thread *th, u64 nr, const u64 *args, s64 got);
+void log_carried(struct thread *th, u64 seq, s64 result);
+
 /* ---- signals.c ---- */
 void signals_install(struct process *process);
 void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc);

@@ -243,7 +243,10 @@ void replay_output(struct thread *th, const struct rr_event *event, const u64 *a
     u64 bytes = (u64)event->result;
     switch (event->nr) {
       case RR_NR_write: case RR_NR_pwrite64: case RR_NR_sendto: write_all(fd, (u8 *)args[1], bytes); break;
-      case RR_NR_writev: case RR_NR_pwritev: case RR_NR_pwritev2: write_vector(fd, args[1], args[2], bytes); break;
+      case RR_NR_sendfile: case RR_NR_splice: case RR_NR_copy_file_range:
+        if (region->len >= 8 + bytes) write_all(fd, (const u8 *)(region + 1) + 8, bytes);
+        break;
+      case RR_NR_writev: case RR_NR_pwritev: case RR_NR_pwritev2: case RR_NR_vmsplice: write_vector(fd, args[1], args[2], bytes); break;
       case RR_NR_sendmsg: {
         struct msghdr_k hdr;
         if (!rr_copy(&hdr, (void *)args[1], sizeof hdr)) write_vector(fd, hdr.iov, hdr.iovlen, bytes);

@@ -158,8 +158,13 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (fx.treat == RR_T_REFUSE) return refuse(th, nr, args, ip, -ENOSYS, nr == RR_NR_rseq || nr == RR_NR_clone3 ? 0 : RR_REP_REFUSED);
   if (fx.unknown) return refuse(th, nr, args, ip, nr == RR_NR_ioctl ? -ENOTTY : -EINVAL, RR_REP_UNKNOWN_IOCTL);
   if (names_hidden_fd(&fx, args)) return refuse(th, nr, args, ip, -EBADF, 0);
-  if (fx.flags & RR_CF_XFER && fd_class(th, (u64)transfer_target(nr, args)) != FD_OTHER) return refuse(th, nr, args, ip, -EINVAL, 0);
   u32 class = fx.flags & RR_CF_ECHO ? fd_class(th, args[0]) : FD_OTHER;
+  int carries = 0;
+  if (fx.flags & RR_CF_XFER) {
+    class = fd_class(th, (u64)transfer_target(nr, args));
+    carries = class != FD_OTHER;
+    if (carries && !can_carry(nr, args)) return refuse(th, nr, args, ip, -EINVAL, 0);
+  }
   int echo = class == FD_OUT || class == FD_ERR;
   int release = fx.block != RR_BLK_NEVER && !alone() && can_wait(th, nr, args, &fx);
   if (release && echo && written_at_once(nr, args)) release = 0;
@@ -178,8 +183,9 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
     if (scratch_redirect(th, &fx, kernel_args, &area)) lengths[15] = area;
     baton_give(th);
   }
+  s64 carried = carries ? carry_in(th, nr, kernel_args) : 0;
   if (echo) output_lock(th);
-  result = polled != RR_RESTART ? polled : make(th, nr, kernel_args, fx.block);
+  result = carries ? carry_out(th, nr, kernel_args, carried) : polled != RR_RESTART ? polled : make(th, nr, kernel_args, fx.block);
   if (!release && polled == RR_RESTART && th->poked && !th->pending && (result == -EINTR || result == RR_RESTART) && holds_up(th)) {
     if (echo) output_unlock(th);
     log_abandon(th);
@@ -206,7 +212,10 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (written > result && result >= 0) log_region(th, RR_R_OUT, 1, args[1] + (u64)result, (u64)(written - result));
   if (echo && result > 0) {
     th->event.flags |= class == FD_OUT ? RR_EF_ECHO_OUT : RR_EF_ECHO_ERR;
-    log_bytes(th, RR_R_SEQ, 255, 0, &seq, 8);
+    if (carries && nr != RR_NR_vmsplice)
+      log_carried(th, seq, result);
+    else
+      log_bytes(th, RR_R_SEQ, 255, 0, &seq, 8);
   }
   if (space.nshared && result >= 0) log_file_writes(th, nr, args, result);
   log_commit(th, result);

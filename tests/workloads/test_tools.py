@@ -1,5 +1,7 @@
 """Real programs: natively, recorded with checksums, replayed without their inputs; none on the acceptance list."""
 
+# ruff: noqa: E501 - scripts stay on one line each
+
 from __future__ import annotations
 
 import shutil
