@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hangscan.descriptors import AT_FDCWD, Descriptor, Regions, Table, bytes_of, signed
+from hangscan.descriptors import AT_FDCWD, Descriptor, Regions, Table, address_text, bytes_of, signed
 from hangscan.log import numbers
 from hangscan.model import Resource
 from hangscan.places import Places
@@ -49,12 +49,12 @@ FD_OPERATIONS: dict[str, str] = {
     "fstat": "fstat", "fstatfs": "statfs", "getdents": "readdir", "getdents64": "readdir",
     "ftruncate": "change", "fallocate": "change", "fchmod": "change", "fchown": "change",
     "flock": "flock", "fcntl": "flock", "close": "close",
-    "sendfile": "write", "copy_file_range": "write", "splice": "write",
+    "sendfile": "read", "copy_file_range": "read", "splice": "read",
     "connect": "connect", "accept": "accept", "accept4": "accept",
     "recvfrom": "receive", "recvmsg": "receive", "recvmmsg": "receive",
     "sendto": "send", "sendmsg": "send", "sendmmsg": "send",
 }  # fmt: skip
-"""Calls whose first argument is the descriptor they work on (sendfile and its like: the second or third)."""
+"""Calls whose first argument is the descriptor they work on (the second of sendfile: what it reads)."""
 
 POLLS = numbers("poll", "ppoll")
 SELECTS = numbers("select", "pselect6")
@@ -106,7 +106,7 @@ class Judge:
         if name in PATH_CALLS:
             return self._path(table, name, args, regions)
         if name in FD_OPERATIONS:
-            return self._descriptor(table, name, args, result)
+            return self._descriptor(table, name, args, result, regions)
         if nr in WAITS:
             return self._wait(table, nr, args, regions)
         if nr in CHILDREN:
@@ -168,9 +168,11 @@ class Judge:
             self._judged[key] = None if moot else Judged(operation, resource, path_key=path)
         return self._judged[key]
 
-    def _descriptor(self, table: Table, name: str, args: Sequence[int], result: int) -> Judged | None:
+    def _descriptor(
+        self, table: Table, name: str, args: Sequence[int], result: int, regions: Regions
+    ) -> Judged | None:
         operation = FD_OPERATIONS[name]
-        fd = signed(args[{"copy_file_range": 2, "splice": 2}.get(name, 0)])
+        fd = signed(args[1 if name == "sendfile" else 0])
         one = table.get(fd)
         if name == "fcntl" and int(args[1]) & 0xFFFFFFFF not in (_F_SETLKW, _F_OFD_SETLKW):
             return None
@@ -185,8 +187,10 @@ class Judge:
                 return None
             if operation == "flock":
                 return Judged("lock", Resource("filelock", one.path, resource.scope, resource.filesystem))
-            if operation == "close" and not one.writable:
+            if operation == "close" and not one.wrote:
                 return None
+            if operation == "write" and not one.wrote:
+                table.fds[fd] = replace(one, wrote=True)
             return Judged(operation, resource, size, one.path)
         if operation in ("fsync", "fstat", "statfs", "readdir", "change", "close", "flock"):
             return None
@@ -196,6 +200,8 @@ class Judge:
             flags = int(args[3] if name in ("recvfrom", "sendto") else args[2])
             if flags & _MSG_DONTWAIT:
                 return None
+        if operation == "connect":
+            one = replace(one, kind="socket", peer=address_text(bytes_of(regions(), 1)) or one.peer)
         return Judged(operation, self.of_descriptor(one), size)
 
     def _wait(self, table: Table, nr: int, args: Sequence[int], regions: Regions) -> Judged | None:

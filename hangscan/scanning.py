@@ -12,13 +12,13 @@ import numpy as np
 
 from hangscan import suppress
 from hangscan.behind import Behind, Owners
-from hangscan.blame import is_complete, wants_lines
+from hangscan.blame import is_complete, is_library, wants_lines
 from hangscan.environments import Environment, load
 from hangscan.errors import ScanError
 from hangscan.grouping import Grouper
 from hangscan.knowledge import Knowledge, builtin
 from hangscan.log import DomainLog
-from hangscan.loops import WaitGroup, actions_of, classify, groups_of, may_loop, own_frames
+from hangscan.loops import PLAIN, WaitGroup, actions_of, classify, groups_of, may_loop, own_frames
 from hangscan.model import Action, Candidate, Loop, Operation, Report
 from hangscan.operations import Judge
 from hangscan.options import Options
@@ -248,6 +248,8 @@ class _Scan:
             return
         main = max(idle, key=lambda group: len(group.events), default=None)
         loop = self._loop(domain, task, main)
+        if not whole and loop.toolkit == PLAIN and task != loop.pid and all(map(is_library, loop.stack)):
+            return
         loop.frames = own_frames(idle, self._knowledge)
         loop.waits = len(waits)
         loop.actions = (

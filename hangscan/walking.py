@@ -25,6 +25,8 @@ _LEAST_NS = 100_000
 _QUICK_NS = 5_000_000
 _ALIKE = 4
 _BLOCK = 65536
+(_SENDFILE,) = numbers("sendfile")
+_POSITIONED = numbers("pread64", "preadv", "preadv2")
 _FORGET = 100_000
 _BATON = (Kind.RELEASE, Kind.YIELD, Kind.PREEMPT)
 _CREATORS = (56, 57, 58, 435)
@@ -53,6 +55,8 @@ class Walker:
         self._epochs: dict[int, int] = {}
         self._made: dict[int, Table] = {}
         self._touched: set[str] = set()
+        self._positions: dict[tuple[str, int], int] = {}
+        self._read_to: dict[str, int] = {}
 
     def walk(self, log: DomainLog, tasks: Iterable[int], compute_ns: int) -> Walked:
         """One domain; `tasks` are of interest, and stretches of at least `compute_ns` in which one of them
@@ -98,12 +102,39 @@ class Walker:
                     judged = self._judge.judge(tables.of(task), nr, args, result, regions)
                     if judged is not None:
                         into = walked.context if mine is None else mine
-                        self._add(into, log.domain, task, number, nr, ip, begin, max(begin, end), judged)
+                        first = self._first(judged, nr, args, result)
+                        call = (log.domain, task, number, nr, ip, begin, max(begin, end))
+                        self._add(into, *call, judged, first)
                 if nr in FD_CALLS:
                     if nr in _CREATORS and result > 0:
                         self._created(tables.of(task), regions())
                     else:
                         tables.apply(task, nr, args, result, regions)
+
+    def _first(self, judged: Judged, nr: int, args: list[int], result: int) -> bool:
+        """Whether an operation touches what nothing has touched before: a name, or bytes of a file.
+
+        Where a descriptor's position is not known (it was inherited, moved or duplicated), reading goes on
+        from where it last stood.
+        """
+        path = judged.path_key
+        if not path:
+            return False
+        if judged.name == "read":
+            fd = args[1 if nr == _SENDFILE else 0] & 0xFFFFFFFF
+            at = args[3] if nr in _POSITIONED else self._positions.get((path, fd), 0)
+            end = at + max(result, 0)
+            if nr not in _POSITIONED:
+                self._positions[path, fd] = end
+            known = self._read_to.get(path, 0)
+            self._read_to[path] = max(known, end)
+            return end > known or known == 0
+        if judged.name == "open" and result >= 0:
+            self._positions.pop((path, result), None)
+        key = f"{judged.name == 'page faults':d}{path}"
+        first = key not in self._touched
+        self._touched.add(key)
+        return first
 
     def _created(self, table: Table, regions: list[Region]) -> None:
         """A process was made; a domain of its own inherits the descriptors."""
@@ -113,15 +144,10 @@ class Walker:
 
     def _add(
         self, into: list[Operation], domain: int, task: int, number: int, nr: int, ip: int, begin: int,
-        end: int, judged: Judged,
+        end: int, judged: Judged, first: bool,
     ) -> None:  # fmt: skip
         """Keep an operation that took time or would elsewhere; many like ones in a row become one."""
         resource, name = judged.resource, judged.name
-        first = False
-        if judged.path_key:
-            key = f"{name in ('read', 'page faults'):d}{judged.path_key}"
-            first = key not in self._touched
-            self._touched.add(key)
         is_wait = nr in WAITS
         if not is_wait and end - begin < _LEAST_NS and not self._slows(resource, name, first):
             return

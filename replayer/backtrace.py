@@ -22,6 +22,15 @@ from replayer.registers import Registers
 from replayer.symbols import DEBUG_FOLDERS, Module, Opener, open_path
 from replayer.unwind import Frame, Unwinder
 
+_OUTERMOST = (
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "__clone",
+    "clone3",
+)
 _EVALUATION = ("_PyEval_EvalFrameDefault", "_TAIL_CALL_")
 _PLUMBING = (
     "_PyObject_", "PyObject_", "cfunction_", "method_vectorcall", "vectorcall_", "_PyVectorcall", "slot_tp_",
@@ -127,7 +136,9 @@ class StackReader:
                     merged.append(called)
                 merged.extend(self._native(frame, end, unwinder))
             inner = frame.pc - frame.symbol.offset if frame.symbol is not None else 0
-        merged.extend(StackFrame(one.function, one.file, one.line, path, "python") for one in rest)
+        whole = any(frame.symbol is not None and frame.symbol.name in _OUTERMOST for frame in native[-4:])
+        if evaluating or not whole:
+            merged.extend(StackFrame(one.function, one.file, one.line, path, "python") for one in rest)
         return merged
 
     def _called(self, frame: Frame, inner: int, end: int, unwinder: Unwinder) -> StackFrame | None:

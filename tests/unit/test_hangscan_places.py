@@ -146,6 +146,26 @@ def test_sockets_are_told_apart_by_their_peers() -> None:
         assert found.resource.remote_peer == (address[0] == 2)
 
 
+def test_a_connection_is_to_whom_it_is_made() -> None:
+    process = Process()
+    process.call("socket", 2, 1, 0, result=3)
+    address = [Region(1, RegionKind.IN, 1, b"\2\0\0\x50\xc0\0\2\1" + bytes(8))]
+    found = process.call("connect", 3, 0, 16, result=-111, regions=address)
+    assert found is not None
+    assert (found.name, found.resource.peer, found.resource.remote_peer) == ("connect", "192.0.2.1:80", True)
+
+
+def test_closing_a_file_matters_after_it_was_written() -> None:
+    process = Process()
+    process.call("openat", -100 & 0xFFFFFFFF, 0, 2, result=3, regions=text(1, b"doc"))
+    assert process.call("close", 3) is None
+    process.call("openat", -100 & 0xFFFFFFFF, 0, 2, result=3, regions=text(1, b"doc"))
+    process.call("write", 3, 0, 5, result=5)
+    found = process.call("close", 3)
+    assert found is not None
+    assert found.name == "close"
+
+
 def test_making_a_descriptor_non_blocking_later_counts() -> None:
     process = Process()
     process.call("socket", 2, 1, 0, result=3)

@@ -57,6 +57,13 @@ JOINS = LOOP + (
     "static void handler(void) { pthread_t t; pthread_create(&t, 0, other, 0); pthread_join(t, 0); }\n"
     'int main(void) { file = open("doc", O_CREAT | O_WRONLY, 0600); loop(3); }\n'
 )
+READS = LOOP + (
+    "static char block[1 << 20];\nstatic void handler(void) {\n"
+    '  int file = open("big", O_RDONLY); while (read(file, block, sizeof block) > 0) {} close(file); }\n'
+    'int main(void) { int file = open("big", O_CREAT | O_WRONLY, 0600);\n'
+    "  for (int i = 0; i < 4; i++) if (write(file, block, sizeof block) < 0) return 1;\n"
+    "  close(file); loop(4); }\n"
+)
 NO_LOOP = "#include <unistd.h>\nint main(void) { usleep(1000); return 0; }\n"
 
 
@@ -131,6 +138,17 @@ def test_a_wait_for_a_thread_is_projected_by_what_the_thread_did(
     assert one["resource"]["kind"] == "thread"
     assert one["observed_ms"] < 500 < one["projected_ms"]["hdd"]
     assert "sleep" in one["resource"]["which_was_doing"]
+
+
+def test_what_is_read_twice_is_read_from_the_disk_once(recorded: Callable[..., Path], tool: RunTool) -> None:
+    # GIVEN a handler that reads a file of 4 MB, four times
+    trace = recorded(READS)
+    # WHEN the disk is a spinning one
+    (one,) = candidates(tool, trace, "--environment", "hdd", "--threshold", "50ms")
+    # THEN one occurrence costs the transfer, and the median of them nothing
+    assert (one["resource"]["kind"], one["blamed"]["function"]) == ("file", "handler")
+    assert 80 < one["projected_ms"]["hdd"] < 400
+    assert one["observed_ms"] < 50
 
 
 def test_a_function_or_a_thread_may_be_critical(recorded: Callable[..., Path], tool: RunTool) -> None:
