@@ -39,7 +39,8 @@ details summary { cursor: pointer; color: var(--dim); }
 
 def text(report: Report) -> str:
     """The page."""
-    return "\n".join(_page(report)) + "\n"
+    page = "\n".join(_page(report)) + "\n"
+    return page.encode("utf-8", "backslashreplace").decode()
 
 
 def _page(report: Report) -> Iterator[str]:

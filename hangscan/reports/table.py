@@ -33,7 +33,17 @@ def times(number: int) -> str:
 
 def text(report: Report, width: int = 100, most: int | None = 30) -> str:
     """The whole report; at most `most` candidates (None: all), and how many are not shown."""
-    return "\n".join(_lines(report, width, most)) + "\n"
+    return "\n".join(printable(line) for line in _lines(report, width, most)) + "\n"
+
+
+def printable(text: str) -> str:
+    """Names in a trace may hold anything: what a terminal would obey is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        mark if mark.isprintable() else mark.encode("unicode_escape", "backslashreplace").decode()
+        for mark in text
+    )
 
 
 def _lines(report: Report, width: int, most: int | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hangscan.reports import sarif
+from hangscan.reports.table import printable
 from hangscan.static.model import Found, HangPoint, Step
 from replayer.backtrace import StackFrame
 
@@ -21,7 +22,7 @@ def render(found: Found, form: str, version: str, root: Path) -> str:
         return json.dumps(as_document(found), indent=2)
     if form == "sarif":
         return json.dumps(as_sarif(found, version, root), indent=2)
-    return "\n".join(_lines(found)) + "\n"
+    return "\n".join(printable(line) for line in _lines(found)) + "\n"
 
 
 def _lines(found: Found) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,15 @@ def test_table_says_where_what_on_what_how_long_and_the_fix() -> None:
         "cannot know",
     ):
         assert words in text
+
+
+def test_names_that_are_no_text_do_no_harm() -> None:
+    odd = replace(candidate(), paths=("/tmp/\x1b[2J\udcff", "/tmp/b"))
+    text = table.text(report(odd))
+    assert "\x1b" not in text
+    text.encode()
+    page.text(report(odd)).encode()
+    document.text(report(odd)).encode()
 
 
 def test_table_says_how_many_it_does_not_show() -> None:
