@@ -211,7 +211,9 @@ class Finding(Base):
             case "tid":
                 return [str(task.tid) for task in index.tasks]
             case "process":
-                return list(dict.fromkeys(quote(info.comm) for info in self.model.reader.domains.values()))
+                return list(
+                    dict.fromkeys(quote(info.comm) for info in list(self.model.reader.domains.values()))
+                )
             case "errno":
                 row = self.row
                 error = self.model.decode(row).error if row is not None else 0

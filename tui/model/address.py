@@ -108,7 +108,7 @@ def _event(index: EventIndex, owner: str, event: int | None) -> int:
     domains = index.reader.domains
     if not pid:
         pid = str(domains[min(domains)].pid) if domains else "0"
-    found = [n for n, info in domains.items() if info.pid == int(pid) and domain in ("", str(n))]
+    found = [n for n, info in list(domains.items()) if info.pid == int(pid) and domain in ("", str(n))]
     if not found:
         raise AddressError(f"no process {owner} in the trace")
     for number in reversed(found):
@@ -122,5 +122,5 @@ def place_of_row(index: EventIndex, row: int) -> str:
     """The lasting name of a row: `PID:EVENT`, or `PID/DOMAIN:EVENT` where a process has several domains."""
     domain, event = index.place(row)
     pid = index.reader.domains[domain].pid
-    same = [n for n, info in index.reader.domains.items() if info.pid == pid]
+    same = [n for n, info in list(index.reader.domains.items()) if info.pid == pid]
     return f"{pid}:{event}" if len(same) == 1 else f"{pid}/{domain}:{event}"
