@@ -1,4 +1,4 @@
-"""A little web shop on asyncio. Its handlers look innocent: one keeps orders in SQLite, one renders a price list,
+"""A little web shop on asyncio. Its handlers look innocent: one keeps orders in SQLite, one sorts prices,
 one asks the carrier's web service, one shrinks pictures with a program.
 
 Run: python3 shop.py            (it asks itself a few things and ends)

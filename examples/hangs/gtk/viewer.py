@@ -1,4 +1,4 @@
-"""A picture viewer (GTK 3). The sidebar names the mount the folder is on, thumbnails are read as the list is drawn,
+"""A picture viewer (GTK 3). The sidebar shows the mount's free space, the list reads each file as it is made,
 and the title says who owns the folder, which the accounts service is asked over D-Bus.
 
 Run: python3 viewer.py          (it clicks by itself and ends; needs PyGObject and a display, Xvfb does)

@@ -1,4 +1,4 @@
-"""A mail program's window (Qt for Python). Attachments are looked at when the window is painted, sending waits for a
+"""A mail program's window (Qt for Python). Attachments are looked at in paintEvent, sending waits for a
 lock that the indexer holds while it writes, and the address book is read from a program.
 
 Run: python3 mailer.py          (it clicks by itself and ends; needs PySide6; QT_QPA_PLATFORM=offscreen does)

@@ -1,4 +1,4 @@
-"""A note pad. It saves on every pause in typing, looks for a newer version when its window opens, and checks which
+"""A note pad. It saves on every pause in typing, looks for a newer version when it opens, and checks which
 of the recent notes still exist whenever the menu is shown.
 
 Run: python3 notes.py           (it types by itself and ends; needs a display, Xvfb does)

@@ -32,7 +32,7 @@ def load_batches() -> None:
 
 def forward_and_backward(weights: list[float], batch: bytes) -> float:
     loss = 0.0
-    for index in range(0, 60_000):
+    for index in range(60_000):
         wanted = batch[index] / 255
         place = index % len(weights)
         error = weights[place] - wanted
