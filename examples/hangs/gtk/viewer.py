@@ -48,7 +48,7 @@ class Viewer(Gtk.Window):
             proxy = Gio.DBusProxy.new_for_bus_sync(
                 Gio.BusType.SESSION, Gio.DBusProxyFlags.NONE, None,
                 "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", None,
-            )
+            )  # fmt: skip
             self.set_title(f"pictures ({proxy.get_name()})")
         except GLib.Error as error:
             self.set_title(f"pictures ({error.message})")
