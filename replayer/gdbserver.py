@@ -16,11 +16,13 @@ from interfaces.errors import RrPyError
 from replayer import gdbregs
 from replayer.corefile import auxv_bytes
 from replayer.debuggee import Debuggee, Stop, Triggers, Watch, Why
+from replayer.descriptors import NUMBERS
 from replayer.gdbagent import AgentError, evaluate
 from replayer.gdbmonitor import Monitor
 from replayer.gdbpackets import Disconnected, Packets
 from replayer.memory import MemoryFault
 from replayer.timeline import Timeline
+from tracefile import EventView
 
 _SUPPORTED = (
     b"PacketSize=20000;QStartNoAckMode+;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
@@ -408,7 +410,18 @@ class Server:
         last = timeline.reader.event(timeline.domain, timeline.total - 1)
         if last.kind == Kind.DEATH:
             return self._stop_reply(_GDB_SIGNALS.get(last.nr, _SIGTRAP))
+        self.say(f"rr-py: {self._how_it_ends(last)}\n")
         return self._stop_reply(_SIGTRAP, b"replaylog:end;")
+
+    def _how_it_ends(self, last: EventView) -> str:
+        """What comes behind the last event, in words."""
+        pid = self.timeline.reader.domains[self.timeline.domain].pid
+        if last.kind == Kind.EXECED:
+            domain = last.args[0]
+            return f"the process executes another program here; to debug that: @{pid}/{domain}"
+        if last.nr == NUMBERS["exit_group"]:
+            return f"the process exits here, with status {last.args[0] & 0xFF}"
+        return "the recording ends here"
 
     def _stop_reply(self, number: int, why: bytes = b"") -> bytes:
         self._tid = self.process.tid

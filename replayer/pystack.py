@@ -219,9 +219,12 @@ def symbols_of(
 
 
 def _value(table: np.ndarray, strings: bytes, name: str) -> int | None:
-    wanted = b"\0" + name.encode() + b"\0"
+    """The value of a defined symbol; its name may be the end of another one in the string table."""
+    wanted = name.encode() + b"\0"
     at = strings.find(wanted)
-    if at < 0:
-        return None
-    rows = table[(table["name"] == at + 1) & (table["section"] != 0)]
-    return int(rows["value"][0]) if len(rows) else None
+    while at >= 0:
+        rows = table[(table["name"] == at) & (table["section"] != 0)]
+        if len(rows):
+            return int(rows["value"][0])
+        at = strings.find(wanted, at + 1)
+    return None

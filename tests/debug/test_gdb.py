@@ -336,6 +336,27 @@ def test_interrupting_a_long_computation(gdb: Callable[..., Gdb]) -> None:
     assert "exit_group" in debugger.say("when")
 
 
+def test_how_a_process_ends(gdb: Callable[..., Gdb], recorded: Record) -> None:
+    """GIVEN a program that executes another one WHEN run to the end THEN gdb says so, and where to go on."""
+    recording = recorded("executes.c")
+    debugger = gdb("executes.c", f"@{pid_of(recording)}/1")
+    debugger.controller.write("-exec-continue", read_response=False)
+    said = debugger._read(lambda one: one["message"] == "stopped")
+    text = "".join(str(one["payload"]) for one in said)
+    assert "executes another program here" in text and f"@{pid_of(recording)}/2" in text
+    debugger = gdb("executes.c")
+    debugger.controller.write("-exec-continue", read_response=False)
+    said = debugger._read(lambda one: one["message"] == "stopped")
+    assert "exits here, with status 7" in "".join(str(one["payload"]) for one in said)
+    assert "exit_group(7)" in debugger.say("when")
+
+
+def pid_of(recording: Recorded) -> int:
+    """The recorded program's process id."""
+    with TraceReader.open(recording.trace) as reader:
+        return reader.domains[1].pid
+
+
 def test_a_program_that_has_been_removed(gdb: Callable[..., Gdb], recorded: Record, tool: RunTool) -> None:
     """GIVEN a packed recording of a program that is gone WHEN debugged THEN symbols come from the trace."""
     recording = recorded("family.c", flags=("-DREMOVED",))
