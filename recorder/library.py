@@ -220,7 +220,8 @@ class _Recording:
             if found["missing"]:
                 self._tell(
                     f"{found['path']} has no {', '.join(found['missing'][:8])}"
-                    f"{' ...' if len(found['missing']) > 8 else ''}, which the interface {interface.name} names"
+                    f"{' ...' if len(found['missing']) > 8 else ''}, "
+                    f"which the interface {interface.name} names"
                 )
             for name, what, detail in found["problems"]:
                 self._tell(f"{interface.name}: {name} is not recorded ({what}: {detail})")

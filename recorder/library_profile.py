@@ -1,4 +1,4 @@
-"""What flows between the environment, libraries and the program: profiled by recording at several interfaces."""
+"""What flows between environment, libraries and program, profiled by recording at several interfaces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Run:
     calls: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
     octets: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
     size: int = 0
-    """Keys are interface, function, path of the calling module, address in it; `size` is the trace's bytes."""
+    """Keys are interface, function, the calling module's path, address in it; `size` is the trace's bytes."""
 
 
 class Modules:
@@ -120,7 +120,7 @@ def profile(options: RecordOptions, tell: Callable[[str], None]) -> tuple[list[F
 
 
 def escapes(options: RecordOptions, interfaces: Sequence[Interface]) -> Run:
-    """Run once at the interfaces and, outside their functions, at the C library: what is left is what escapes."""
+    """Run once at the interfaces and, outside their functions, at the C library: that is what escapes."""
     chosen = [item for item in interfaces if item.name not in (LIBC, ORDER)]
     plain = load(LIBC)
     return run(options, [*chosen, plain, load(ORDER)])
@@ -142,5 +142,6 @@ def missing(modules: Modules, interfaces: Sequence[Interface]) -> dict[str, list
         else:
             wanted.update(symbol.name.partition("@")[0] for symbol in symbols if not symbol.value)
     return {
-        item.name: sorted((defined.get(item.name, set()) & wanted) - set(item.functions)) for item in interfaces
+        item.name: sorted((defined.get(item.name, set()) & wanted) - set(item.functions))
+        for item in interfaces
     }

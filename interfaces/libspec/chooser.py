@@ -104,7 +104,8 @@ def picture(flows: Sequence[Flow], choice: Choice) -> str:
         )
         if flow in cut:
             parts.append(
-                f'<text x="{(x1 + x2) / 2:.0f}" y="{(y1 + y2) / 2 - 6:.0f}" text-anchor="middle" fill="{colour}">'
+                f'<text x="{(x1 + x2) / 2:.0f}" y="{(y1 + y2) / 2 - 6:.0f}" text-anchor="middle" '
+                f'fill="{colour}">'
                 f"{escape(flow.interface)}</text>"
             )
     for node, (x, y) in place.items():

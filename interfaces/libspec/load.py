@@ -266,7 +266,7 @@ class _Reader:
                         where,
                         f"args.{name}",
                         f"must be given: {kind.declare(name).strip()!r} may be anything",
-                        "Say what crosses: in[size], out[size], string, handle, data, callback NAME, ignore, ...",
+                        "Say what crosses: in[size], out[size], string, handle, data, callback NAME, ignore.",
                     )
                 guarded: tuple[Guarded, ...] = (role,)
             else:
@@ -314,7 +314,7 @@ class _Reader:
                 where,
                 "returns",
                 f"must be given: {kind.bare!r} may be anything",
-                "Say what comes back: string, handle, buffer[size], object[size], alloc[size], param NAME, data.",
+                "Say what comes back: string, handle, buffer[size], object[size], param NAME, data, ...",
             )
         return role
 

@@ -1,4 +1,4 @@
-"""What an interface file says, after parsing: libraries, functions, callbacks, and the roles of their values."""
+"""What an interface file says, after parsing: libraries, functions, callbacks, the roles of their values."""
 
 from __future__ import annotations
 
@@ -83,9 +83,10 @@ class Extra:
     """Something a call writes besides what its parameters point to.
 
     `kind`: 'value' (an lvalue), 'advance' (a pointer moved on in the program's own memory), 'string' (a char
-    pointer set to the library's text), 'bytes' (`size` bytes at the pointer `expression`), 'offset' (a pointer
-    into the same memory of the program as the pointer `size`), 'pointer' (a pointer of the program that the
-    library kept), 'stream' (what a FILE holds ready), 'line' (as getline does: a malloc'd buffer made larger if need be, whose size is in `room`). `when` is a C condition.
+    pointer set to the library's text), 'bytes' (`size` bytes at the pointer `expression`), 'offset' (a
+    pointer into the same memory of the program as the pointer `size`), 'pointer' (a pointer of the program
+    that the library kept), 'stream' (what a FILE holds ready), 'line' (as getline does: a malloc'd buffer
+    made larger if need be, whose size is in `room`). `when` is a C condition.
     """
 
     kind: str
@@ -98,10 +99,10 @@ class Extra:
 class Function:
     """One function of the interface.
 
-    `live`: C condition under which the call is made in earnest in replay, too, and not logged. `variadic`: name of
-    the variant that takes a va_list. `special`: a function the engine knows by name. `release`: logged
-    before it is carried out, because what it gives up another thread may take at once. `refuse`: an errno with which
-    the call always fails, so that the program takes another way.
+    `live`: C condition under which the call is made in earnest in replay, too, and not logged. `variadic`:
+    name of the variant that takes a va_list. `special`: a function the engine knows by name. `release`:
+    logged before it is carried out, because what it gives up another thread may take at once. `refuse`: an
+    errno with which the call always fails, so that the program takes another way.
     """
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from interfaces.abi import Region
@@ -27,10 +28,8 @@ def text(event: Any, regions: Sequence[Region], strings: int) -> str:
         if _meta is not None:
             from interfaces.libspec.recorded import interfaces_of, numbered
 
-            try:
+            with suppress(RrPyError):
                 _known = {number: item for number, (_, item) in numbered(interfaces_of(_meta)).items()}
-            except RrPyError:
-                pass
     from interfaces.libspec.show import call_text
 
     return call_text(event, regions, _known, strings=strings)

@@ -24,7 +24,7 @@ def interfaces_of(meta: Mapping[str, Any]) -> list[Interface]:
 
 
 def numbered(interfaces: list[Interface]) -> dict[int, tuple[Interface, Function | Callback]]:
-    """Number of a function or callback in events -> what it is: functions, then callbacks, of each in turn."""
+    """Number in events -> what it is: functions, then callbacks, of each interface in turn."""
     found: dict[int, tuple[Interface, Function | Callback]] = {}
     for interface in interfaces:
         items: list[Function | Callback] = [*interface.functions.values(), *interface.callbacks.values()]

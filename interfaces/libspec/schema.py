@@ -22,19 +22,28 @@ def schema() -> dict[str, Any]:
             properties[key] = {"type": [_NAMES[item] for item in kinds]}
         if "args" in properties:
             properties["args"] = arguments
-        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
 
     module = load_keys()
     top = table(module["top"], ["library", "function"])
     top["properties"]["function"] = {
-        "type": "object", "additionalProperties": table(module["function"], ["prototype"]),
+        "type": "object",
+        "additionalProperties": table(module["function"], ["prototype"]),
     }
     top["properties"]["callback"] = {
-        "type": "object", "additionalProperties": table(module["callback"], ["prototype"]),
+        "type": "object",
+        "additionalProperties": table(module["callback"], ["prototype"]),
     }
     several = {
-        "type": "object", "properties": {"use": {"type": "array", "items": {"type": "string"}}},
-        "required": ["use"], "additionalProperties": False,
+        "type": "object",
+        "properties": {"use": {"type": "array", "items": {"type": "string"}}},
+        "required": ["use"],
+        "additionalProperties": False,
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -34,7 +34,7 @@ def call_text(
     result: bool = True,
     strings: int = 48,
 ) -> str:
-    """`sqlite3_step(pStmt=0x55...) = 100`; a callback is shown as `-> callback(...)`, its return as `<- ...`."""
+    """`sqlite3_step(p=0x55...) = 100`; a callback is shown as `-> callback(...)`, its return as `<- ...`."""
     described = known.get(int(event.nr))
     name = described.name if described is not None else f"function {event.nr}"
     flags = int(event.flags)

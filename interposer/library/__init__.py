@@ -1,4 +1,4 @@
-"""The engine of library interfaces: C stubs put into a program by Frida, and the memory they share with the tool."""
+"""The engine of library interfaces: C stubs that Frida puts into a program, the memory shared with it."""
 
 from interposer.library.engine import Engine, EngineError, Plan
 

@@ -97,9 +97,9 @@ class Plan:
     def message(self) -> dict[str, Any]:
         folder = files("interposer.library")
         header = (folder / "runtime.h").read_text(encoding="ascii")
-        runtime = header + (folder / "runtime.c").read_text(encoding="ascii")
+        texts = [(folder / name).read_text(encoding="ascii") for name in ("runtime.c", "callbacks.c")]
         return {
-            "runtime": runtime,
+            "runtime": header + "\n".join(texts),
             "runtime_exports": [*_EXPORT.findall(header)],
             "interfaces": [
                 {
@@ -166,7 +166,7 @@ class Engine:
         ctypes.CDLL(None).syscall(202, ctypes.c_void_p(address), 0, 0, limit)
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> int:
-        """Start the program, stopped, with the stubs placed. Returns its process id, a child of this process."""
+        """Start the program, waiting, with the stubs placed. Returns its process id."""
         find_program(argv[0], env, cwd)
         self._keeper = spawn(argv, env, cwd)
         self.pid = self._keeper.pid
@@ -203,7 +203,7 @@ class Engine:
             return []
 
     def detach(self) -> None:
-        """Take the stubs out of a process that goes on; their code stays, for threads that are still in it."""
+        """Take the stubs out of a process that goes on; their code stays for threads still in it."""
         with suppress(Exception):
             self._script.exports_sync.stop()
         with suppress(Exception):

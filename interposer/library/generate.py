@@ -1,4 +1,4 @@
-"""C stubs made from library interfaces: one function for recording and replaying each function and callback."""
+"""C stubs made from library interfaces: one function to record and replay each function and callback."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ CALLBACK_SLOTS = 48
 _OLD = re.compile(r"\bold\s*\(")
 RESULT = 255
 EXTRA = 128
+TEXT_ROLES = {"string": 0, "new": 1, "malloc": 4}
+"""How the runtime's rr_ret hands a text over in replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +196,9 @@ class _Stub:
         if f.variadic:
             lines += ["\tva_list rr_ap;", f"\tva_start(rr_ap, {f.parameters[-1].name});"]
         lines.append(
-            f"\tif (!{enter}(&rr_c, {number}, (u64)__builtin_return_address(0))) {{ {_returning(f.returns, call)} }}"
-        )  # noqa: E501
+            f"\tif (!{enter}(&rr_c, {number}, (u64)__builtin_return_address(0))) "
+            f"{{ {_returning(f.returns, call)} }}"
+        )
         assign = "" if f.returns.kind == "void" else "result = "
         done = "\treturn;" if f.returns.kind == "void" else "\treturn result;"
         if f.live:
@@ -288,9 +291,11 @@ class _Stub:
                     compare = "RR_C_VALUE"
                     number = self.numbered.callbacks[argument]
                     lines.append(
-                        f"\tif ((u64){name} > 4096 && (u64){name} < (u64)-4096) {{ int rr_s = rr_callback_slot("
+                        f"\tif ((u64){name} > 4096 && (u64){name} < (u64)-4096) {{ "
+                        "int rr_s = rr_callback_slot("
                         f"(void *){name}, rr_fns_{argument}, {CALLBACK_SLOTS}, {number}); if (rr_s >= 0) {{ "
-                        f"{_place(i)} = rr_s + 1; if (!rr_c.replaying) {name} = (void *)rr_stubs_{argument}[rr_s]; }} }}"
+                        f"{_place(i)} = rr_s + 1; "
+                        f"if (!rr_c.replaying) {name} = (void *)rr_stubs_{argument}[rr_s]; }} }}"
                     )
         return [f"\trr_c.cmp[{i}] = {compare};", *lines]
 
@@ -321,7 +326,8 @@ class _Stub:
         match extra.kind:
             case "offset":
                 return (
-                    f"\t{{ i64 rr_by = (i64)((u8 *)({expression}) - (u8 *)({extra.size})); rr_out(&rr_c, {at}, &rr_by, 8); "
+                    f"\t{{ i64 rr_by = (i64)((u8 *)({expression}) - (u8 *)({extra.size})); "
+                    f"rr_out(&rr_c, {at}, &rr_by, 8); "
                     f"if (rr_c.replaying) {expression} = (void *)((u8 *)({extra.size}) + rr_by); }}"
                 )
             case "value":
@@ -340,7 +346,8 @@ class _Stub:
                 return f"\trr_advance_pointer(&rr_c, {at}, (u8 **)&({expression}), (u8 *){before});"
             case "string":
                 return (
-                    f"\t{{ char *rr_t = rr_ret_string(&rr_c, {at}, rr_c.replaying ? 0 : (const char *)({expression}), 0); "
+                    f"\t{{ char *rr_t = rr_ret_string(&rr_c, {at}, "
+                    f"rr_c.replaying ? 0 : (const char *)({expression}), 0); "
                     f"if (rr_c.replaying) {expression} = (void *)rr_t; }}"
                 )
             case _:
@@ -359,7 +366,8 @@ class _Stub:
             match part.kind:
                 case "string" | "new" | "malloc":
                     lines.append(
-                        f"\tresult = {cast}rr_ret_string(&rr_c, {RESULT}, (const char *)result, { {'string': 0, 'new': 1, 'malloc': 4}[part.kind] });"
+                        f"\tresult = {cast}rr_ret_string(&rr_c, {RESULT}, (const char *)result, "
+                        f"{TEXT_ROLES[part.kind]});"
                     )
                 case "buffer" | "alloc" | "object" | "realloc":
                     role = ("buffer", "alloc", "object", "realloc").index(part.kind)
@@ -371,8 +379,10 @@ class _Stub:
                 case "param":
                     name = part.argument
                     lines.append(
-                        f"\t{{ i64 rr_by = (i64)((u8 *)result - (u8 *){name}); rr_out(&rr_c, {RESULT}, &rr_by, 8); "
-                        f"if (rr_c.replaying) result = rr_c.result ? {cast}((u8 *){name} + rr_by) : {cast}0; }}"
+                        f"\t{{ i64 rr_by = (i64)((u8 *)result - (u8 *){name}); "
+                        f"rr_out(&rr_c, {RESULT}, &rr_by, 8); "
+                        f"if (rr_c.replaying) result = "
+                        f"rr_c.result ? {cast}((u8 *){name} + rr_by) : {cast}0; }}"
                     )
         return lines
 
@@ -422,7 +432,8 @@ def _callback(callback: Callback, number: int) -> list[str]:
                         fill.insert(0, f"\trr_in(&rr_c, {i}, (void *){parameter.name}, {size});")
                     case "handle" | "data":
                         take.append(
-                            f"\t{parameter.name} = ({parameter.type.bare})rr_translate((u64){parameter.name});"
+                            f"\t{parameter.name} = "
+                            f"({parameter.type.bare})rr_translate((u64){parameter.name});"
                         )
             bodies.append(body)
             back.append(take)
@@ -475,7 +486,8 @@ def _callback(callback: Callback, number: int) -> list[str]:
     slots = [
         "static "
         + returns.declare(f"rr_cb_{name}_{i}({declared or 'void'}) ")
-        + f"{{ {'' if returns.kind == 'void' else 'return '}rr_cb_{name}({i}{', ' if arguments else ''}{arguments}); }}"
+        + f"{{ {'' if returns.kind == 'void' else 'return '}"
+        + f"rr_cb_{name}({i}{', ' if arguments else ''}{arguments}); }}"
         for i in range(CALLBACK_SLOTS)
     ]
     table = ", ".join(f"rr_cb_{name}_{i}" for i in range(CALLBACK_SLOTS))

@@ -27,11 +27,23 @@ process that runs already cannot be replayed from its beginning.
 
 @click.command(epilog=EPILOG)
 @click.argument("pid", type=click.IntRange(min=1), metavar="PID")
-@click.option("--interface", "interfaces", multiple=True, required=True, metavar="NAME",
-              help="The library whose functions are watched. May be repeated.")
-@click.option("--slow", type=click.FloatRange(min=0), metavar="MS",
-              help="Show only calls that took so many milliseconds or more, and sum them up at the end.")
-@click.option("--seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="End the watch after so long.")
+@click.option(
+    "--interface",
+    "interfaces",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="The library whose functions are watched. May be repeated.",
+)
+@click.option(
+    "--slow",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    help="Show only calls that took so many milliseconds or more, and sum them up at the end.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="End the watch after so long."
+)
 def command(pid: int, interfaces: tuple[str, ...], slow: float | None, seconds: float | None) -> None:
     """Show the calls a running process makes across a library interface, as they end."""
     from interfaces.libspec import load_all
@@ -59,4 +71,7 @@ def command(pid: int, interfaces: tuple[str, ...], slow: float | None, seconds: 
         watch.close()
     click.echo(f"{'calls':>10}  {'longest':>9}  {'together':>9}  function")
     for name, total in times.most_common(20):
-        click.echo(f"{count(counts[name]):>10}  {duration(longest[name] / 1e9):>9}  {duration(total / 1e9):>9}  {name}")
+        click.echo(
+            f"{count(counts[name]):>10}  {duration(longest[name] / 1e9):>9}  "
+            f"{duration(total / 1e9):>9}  {name}"
+        )

@@ -91,8 +91,10 @@ def check_command(interfaces: tuple[str, ...], program: tuple[str, ...]) -> None
     rows = [(key, calls) for key, calls in found.calls.items() if key[0] == "libc"]
     for name, functions in missing(found.modules, chosen).items():
         if functions:
-            click.echo(f"{name}: {count(len(functions), 'function')} the program imports are not in the file: "
-                       f"{', '.join(functions[:SHOWN])}{' ...' if len(functions) > SHOWN else ''}")
+            click.echo(
+                f"{name}: {count(len(functions), 'function')} the program imports are not in the file: "
+                f"{', '.join(functions[:SHOWN])}{' ...' if len(functions) > SHOWN else ''}"
+            )
     if within:
         click.echo("the C library is part of the interface: nothing of it escapes")
         return
@@ -119,8 +121,13 @@ def _place(path: str, offset: int) -> str:
     try:
         symbols = elf.parse(Path(path).read_bytes()).symbols()
         near = max(
-            (s for s in symbols if s.is_function and s.value and s.value <= offset < s.value + max(s.size, 1)),
-            key=lambda s: s.value, default=None,
+            (
+                s
+                for s in symbols
+                if s.is_function and s.value and s.value <= offset < s.value + max(s.size, 1)
+            ),
+            key=lambda s: s.value,
+            default=None,
         )
         name = f" ({near.name})" if near is not None else ""
     except (OSError, elf.ElfError):
@@ -140,7 +147,7 @@ def _place(path: str, offset: int) -> str:
 def suggest_command(output: str | None, svg: str | None, measure: bool, program: tuple[str, ...]) -> None:
     """Profile runs of PROGRAM and compute the interface that is cheapest to log.
 
-    The program runs once for each library it uses that has an interface file. Its data flow makes a graph; the
+    The program runs once for each of its libraries that has an interface. Its data flow makes a graph; the
     suggestion is the minimum cut between environment and program.
     """
     from interfaces.libspec import load_all
@@ -156,8 +163,10 @@ def suggest_command(output: str | None, svg: str | None, measure: bool, program:
     cut = set(choice.cut)
     for flow in sorted(flows, key=lambda flow: (flow.source, flow.target)):
         mark = f"  cut: {flow.interface}" if flow in cut else ""
-        click.echo(f"{flow.source:12}  {flow.target:12}  {count(flow.calls):>10}  {size(flow.octets):>9}  "
-                   f"{size(int(flow.cost)):>9}{mark}")
+        click.echo(
+            f"{flow.source:12}  {flow.target:12}  {count(flow.calls):>10}  {size(flow.octets):>9}  "
+            f"{size(int(flow.cost)):>9}{mark}"
+        )
     at_calls = False
     if measure:
         from recorder.library_profile import run as run_at
@@ -165,8 +174,10 @@ def suggest_command(output: str | None, svg: str | None, measure: bool, program:
         cut_run = run_at(options, load_all([*names, "pthread"]))
         calls, octets = system_calls(options)
         at_calls = octets < cut_run.size
-        table([("system calls", calls, octets), ("the cut", cut_run.result.events, cut_run.size)]
-              + [(name, item.result.events, item.size) for name, item in runs.items()])
+        table(
+            [("system calls", calls, octets), ("the cut", cut_run.result.events, cut_run.size)]
+            + [(name, item.result.events, item.size) for name, item in runs.items()]
+        )
     if svg:
         Path(svg).write_text(picture(flows, choice), encoding="utf-8")
     if at_calls:
@@ -180,14 +191,19 @@ def suggest_command(output: str | None, svg: str | None, measure: bool, program:
 
 def suggestion(program: Sequence[str], names: Sequence[str], runs: dict[str, Run]) -> str:
     """The text of an interface file that uses several."""
-    lines = [f"# Suggested by rr-py interface suggest for {os.path.basename(program[0])}.",
-             f"use = [{', '.join(repr(name) for name in names)}]".replace("'", '"'), ""]
+    lines = [
+        f"# Suggested by rr-py interface suggest for {os.path.basename(program[0])}.",
+        f"use = [{', '.join(repr(name) for name in names)}]".replace("'", '"'),
+        "",
+    ]
     for name in names:
         used: Counter[str] = Counter()
         for (interface, function, _, _), calls in runs[name].calls.items():
             if interface == name:
                 used[function] += calls
-        lines += [f"# {name}:"] + [f"#   {calls:>9}  {function}" for function, calls in used.most_common(SHOWN)]
+        lines += [f"# {name}:"] + [
+            f"#   {calls:>9}  {function}" for function, calls in used.most_common(SHOWN)
+        ]
     return "\n".join(lines) + "\n"
 
 

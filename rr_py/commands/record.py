@@ -203,8 +203,12 @@ def record_at(options: RecordOptions, interfaces: Sequence[str], repeat: int | N
     from interfaces.libspec import load_all
     from recorder.library import record_library
 
-    for name, value in (("--checksum", options.checksum_every), ("--chaos", options.chaos),
-                        ("--one-domain", options.one_domain or None), ("--repeat-until-fail", repeat)):  # fmt: skip
+    for name, value in (
+        ("--checksum", options.checksum_every),
+        ("--chaos", options.chaos),
+        ("--one-domain", options.one_domain or None),
+        ("--repeat-until-fail", repeat),
+    ):
         if value is not None:
             raise click.UsageError(f"{name} is for recording system calls; it cannot go with --interface")
     names = [*interfaces] if "pthread" in interfaces else [*interfaces, "pthread"]

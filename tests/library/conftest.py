@@ -50,7 +50,7 @@ def tool(tmp_path: Path) -> Tool:
 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
-    """Compiles C text: `build(name, text, "-lz")` a program, `build("lib.so", text, shared=True)` a library."""
+    """Compiles C text: `build(name, text, "-lz")` a program, `build(name, text, shared=True)` a library."""
 
     def compile_c(name: str, text: str, *flags: str, shared: bool = False) -> Path:
         source = tmp_path / f"{name}.c"

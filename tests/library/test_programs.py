@@ -15,6 +15,8 @@ import pytest
 from interfaces.libspec import shipped
 from tests.library.conftest import Build, Tool
 
+PROGRAMS = Path(__file__).parent / "programs"
+
 
 def both(tool: Tool, interfaces: str, *command: str) -> tuple[bytes, int]:
     """Record; returns what the program printed and its status."""
@@ -110,26 +112,7 @@ def test_small_tools_at_the_c_library(tool: Tool, tmp_path: Path, command: list[
     same(tool, expected)
 
 
-THREADS = """
-#include <pthread.h>
-#include <stdio.h>
-#include <zlib.h>
-pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; pthread_cond_t c = PTHREAD_COND_INITIALIZER; unsigned long h = 1; int n;
-void *run(void *a) {
-  for (int i = 0; i < 100; i++) {
-    unsigned long x = crc32(0, (void *)&i, 4);
-    pthread_mutex_lock(&m); h = h * 31 + x + (long)a; if (++n == 150) pthread_cond_signal(&c); pthread_mutex_unlock(&m);
-  }
-  return a;
-}
-int main() {
-  pthread_t t[2];
-  for (long i = 0; i < 2; i++) pthread_create(t + i, 0, run, (void *)(i + 1));
-  pthread_mutex_lock(&m); while (n < 150) pthread_cond_wait(&c, &m); printf("%lu\\n", h); pthread_mutex_unlock(&m);
-  for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
-  printf("%lu\\n", h);
-}
-"""
+THREADS = (PROGRAMS / "threads.c").read_text()
 
 
 def test_two_threads_call_in_at_once(tool: Tool, build: Build) -> None:
@@ -138,69 +121,11 @@ def test_two_threads_call_in_at_once(tool: Tool, build: Build) -> None:
     same(tool, expected)
 
 
-LIBRARY = """
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-struct thing { int n; char name[32]; };
-struct thing *thing_new(const char *name) { struct thing *t = malloc(sizeof *t); t->n = rand() + getenv("SEED")[0];
-  strcpy(t->name, name); return t; }
-const char *thing_name(struct thing *t) { return t->name; }
-int thing_fill(struct thing *t, unsigned char *to, int n) { for (int i = 0; i < n / 2; i++) to[i] = t->n + i; return n / 2; }
-double thing_half(struct thing *t, float by) { return t->n * 0.5 + by; }
-int thing_many(int a, int b, int c, int d, int e, int f, int g, double h, int *sum) { *sum = a + b + c + d + e + f + g + (int)h; return g; }
-int thing_print(struct thing *t, char *to, const char *format, ...) { va_list l; va_start(l, format);
-  int n = vsprintf(to, format, l); va_end(l); return n + t->n % 2; }
-int thing_vprint(struct thing *t, char *to, const char *format, va_list l) { return vsprintf(to, format, l) + t->n % 2; }
-int thing_each(struct thing *t, int (*f)(void *, int, const char *), void *data) { int sum = 0;
-  for (int i = 0; i < 3; i++) sum += f(data, i + t->n % 7, t->name); return sum; }
-int thing_tiny(struct thing *t) { return t->n; }
-int thing_big(unsigned char *to, int n) { memset(to, n, n); return n; }
-"""
+LIBRARY = (PROGRAMS / "thing.c").read_text()
 
-SPEC = """
-library = "libthing.so"
-types = "typedef struct thing thing;"
-handles = ["thing"]
-[callback.each]
-prototype = "int each(void *data, int n, const char *name)"
-args = { data = "data" }
-[function]
-thing_new = { prototype = "thing *thing_new(const char *name)" }
-thing_name = { prototype = "const char *thing_name(thing *t)" }
-thing_fill = { prototype = "int thing_fill(thing *t, unsigned char *to, int n)", args = { to = "out[result]" } }
-thing_half = { prototype = "double thing_half(thing *t, float by)" }
-thing_many = { prototype = "int thing_many(int a, int b, int c, int d, int e, int f, int g, double h, int *sum)" }
-thing_print = { prototype = "int thing_print(thing *t, char *to, const char *format, ...)", variadic = "thing_vprint", args = { to = "out[strlen(to) + 1]" } }
-thing_each = { prototype = "int thing_each(thing *t, int (*f)(void *, int, const char *), void *data)", args = { f = "callback each", data = "data" } }
-thing_tiny = { prototype = "int thing_tiny(thing *t)" }
-thing_big = { prototype = "int thing_big(unsigned char *to, int n)", args = { to = "out[n]" } }
-"""
+SPEC = (PROGRAMS / "thing.toml").read_text()
 
-USER = """
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-struct thing; struct thing *thing_new(const char *); const char *thing_name(struct thing *);
-int thing_fill(struct thing *, unsigned char *, int); double thing_half(struct thing *, float);
-int thing_many(int, int, int, int, int, int, int, double, int *); int thing_print(struct thing *, char *, const char *, ...);
-int thing_each(struct thing *, int (*)(void *, int, const char *), void *); int thing_tiny(struct thing *);
-int thing_big(unsigned char *, int);
-int each(void *data, int n, const char *name) { char *p = data; printf("%d %s %s\\n", n, name, p); return n * strlen(p); }
-int main(int argc, char **argv) {
-  struct thing *t = thing_new(argc > 1 ? argv[1] : "one"); unsigned char b[16]; char text[99]; int sum;
-  printf("%s %d %f\\n", thing_name(t), thing_tiny(t), thing_half(t, 1.25f));
-  printf("%d %d\\n", thing_fill(t, b, 16), b[7]);
-  printf("%d", thing_many(1, 2, 3, 4, 5, 6, 7, 8.0, &sum)); printf(" %d\\n", sum);
-  printf("%d %s\\n", thing_print(t, text, "%d %.2f %s", 3, 2.5, "x"), text);
-  char *data = malloc(8); strcpy(data, "data"); printf("%d\\n", thing_each(t, each, data));
-  int n = 3000000; unsigned char *big = malloc(n); thing_big(big, n); unsigned h = 0; for (int i = 0; i < n; i++) h = h * 31 + big[i];
-  printf("%u\\n", h);
-  if (getenv("MORE")) thing_fill(t, b, 8);
-  return 3;
-}
-"""
+USER = (PROGRAMS / "user.c").read_text()
 
 
 def test_own_library_with_everything(tool: Tool, build: Build, tmp_path: Path) -> None:
@@ -278,7 +203,7 @@ def test_check_lists_what_escapes(tool: Tool, build: Build, tmp_path: Path) -> N
     program = build(
         "app",
         "#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n#include <zlib.h>\n"
-        "int main() { char *e = getenv(\"HOME\"); return crc32(0, (void *)e, 1) == time(0); }",
+        'int main() { char *e = getenv("HOME"); return crc32(0, (void *)e, 1) == time(0); }',
         "-lz",
     )
     done = tool("interface", "check", "--interface", "zlib", "--", str(program))
@@ -289,13 +214,7 @@ def test_suggest_cuts_where_least_flows(tool: Tool, build: Build, tmp_path: Path
     """A library reads three megabytes and hands over one number."""
     pytest.importorskip("networkx")
     (tmp_path / "data.gz").write_bytes(gzip.compress(os.urandom(3000000), 1))
-    program = build(
-        "app",
-        "#include <stdio.h>\n#include <zlib.h>\n#include <unistd.h>\nint main() { gzFile f = gzopen(\"data.gz\", \"r\");"
-        " for (int i = 0; i < 47; i++) gzseek(f, 60000, SEEK_CUR); char c; gzread(f, &c, 1); printf(\"%ld %d\\n\", (long)gztell(f), getpid() > 0);"
-        " gzclose(f); }",
-        "-lz",
-    )
+    program = build("app", (PROGRAMS / "far.c").read_text(), "-lz")
     done = tool("interface", "suggest", "-o", "app.toml", "--svg", "app.svg", "--", str(program))
     assert b"suggested: --interface libc --interface zlib" in done.out, done.err
     assert "<svg" in (tmp_path / "app.svg").read_text()
@@ -308,8 +227,8 @@ def test_suggest_cuts_where_least_flows(tool: Tool, build: Build, tmp_path: Path
 def test_attach_watches_and_leaves_the_process_alone(tool: Tool, build: Build) -> None:
     program = build(
         "loop",
-        "#include <stdio.h>\n#include <zlib.h>\n#include <unistd.h>\nint main() { puts(\"up\"); fflush(stdout);"
-        " for (;;) { crc32(0, (void *)\"abc\", 3); usleep(1000); } }",
+        '#include <stdio.h>\n#include <zlib.h>\n#include <unistd.h>\nint main() { puts("up"); fflush(stdout);'
+        ' for (;;) { crc32(0, (void *)"abc", 3); usleep(1000); } }',
         "-lz",
     )
     process = subprocess.Popen([str(program)], stdout=subprocess.PIPE)

@@ -1,0 +1,109 @@
+/* Continues runtime.c: calls from the library into the program, threads, and how it all begins. */
+/* ---- the other direction ---- */
+int rr_enter_callback(struct rr_call *c, u32 nr, u64 ip)
+{
+	struct rr_thread *t;
+	if (off) return 0;
+	t = self();
+	if (!t) { ctl->unseen++; return 0; }
+	if (!t->depth) return 0;
+	/* Replay must know the call's arguments before it calls back: the first callback has the call logged. */
+	if (t->call && !t->call->announced && ctl->mode != RR_M_REPLAY) {
+		t->call->announced = 1;
+		commit(t->call, RR_L_ENTER);
+	}
+	memset(c, 0, sizeof(*c));
+	c->t = t; c->base = t->len; c->nr = nr; c->ip = ip; c->time_in = now();
+	return 1;
+}
+
+void rr_callback_enter(struct rr_call *c, int slot)
+{
+	c->result = slot;
+	arguments(c);
+	commit(c, RR_L_CALLBACK);
+	c->result = 0;
+	c->t->len = c->base; c->t->depth = 0;
+}
+
+void rr_callback_leave(struct rr_call *c) { commit(c, RR_L_RETURN); c->t->len = c->base; c->t->depth = 1; }
+
+void rr_replay_begin(struct rr_call *c, struct rr_event *e)
+{
+	memset(c, 0, sizeof(*c));
+	c->t = self(); c->base = c->t->len; c->nr = e->nr; c->replaying = 1; c->flags = RR_L_RETURN;
+}
+
+void rr_replay_end(struct rr_call *c)
+{
+	struct rr_event *e = turn(c), *full;
+	if (e->nr != c->nr || !(e->flags & RR_L_RETURN)) diverge(c, D_CALL, 255, c->nr, e->nr);
+	full = whole(c, e);
+	c->in_end = c->t->len;
+	compare(c, full);
+	if (full->result != c->result) diverge(c, D_RESULT, 255, c->result, full->result);
+	consumed(event_at(ctl->cursor));
+	c->t->len = c->base;
+}
+
+int rr_callback_slot(void *p, void **fns, int most, u32 nr)
+{
+	int i;
+	lock(&slots_lock);
+	for (i = 0; i < most && fns[i]; i++) if (fns[i] == p) break;
+	if (i < most) fns[i] = p;
+	unlock(&slots_lock);
+	return i < most ? i : -1;
+}
+
+int rr_fd_is_output(int fd) { return fd == 1 || fd == 2; }
+extern void *stdout, *stderr, *stdin;
+int rr_is_output(void *s) { return s == stdout || s == stderr; }
+
+int rr_is_standard(void *s) { return s == stdout || s == stderr || s == stdin; }
+
+/* ---- threads ---- */
+struct rr_start { void *(*run)(void *); void *arg; u32 id; };
+static void *starts(struct rr_start *s)
+{
+	struct rr_start copy = *s;
+	free(s);
+	rr_register(copy.id);
+	return copy.run(copy.arg);
+}
+
+int rr_create(struct rr_call *c, void *function, void *thread, void *attr, void *run, void *arg)
+{
+	int (*orig)(void *, void *, void *, void *) = function;
+	struct rr_start *s = malloc(sizeof(*s)); int r; u64 id;
+	s->run = run; s->arg = arg;
+	ctl->multi = 1;
+	rr_begin(c);
+	if (c->replaying) {
+		rr_answer(c);
+		s->id = (u32)c->e->args[5];
+	} else {
+		lock(&registry); s->id = ctl->task + ++ctl->threads; unlock(&registry);
+		id = s->id;
+		c->args[5] = id;
+	}
+	rr_leave(c);
+	r = orig(thread, attr, starts, s);
+	if (r) free(s);
+	return r;
+}
+
+static void child(void) { off = 1; }
+extern int __register_atfork(void *, void *, void *, void *);
+int rr_init(void *control, void *memory)
+{
+	ctl = control; area = memory;
+	calibrate();
+	if (ctl->mode != RR_M_WATCH) __register_atfork((void *)0, (void *)0, child, (void *)0);
+	return sizeof(struct rr_ctl);
+}
+u64 rr_state_size(void) { return sizeof(struct rr_state); }
+u64 rr_callbacks_offset(void) { return (u64)&rr_state.callbacks - (u64)&rr_state; }
+/* Calls made by this module (the dynamic linker, the C library, Frida) are none of the program's. */
+void rr_foreign(u64 start, u64 size) { u64 i = rr_state.nforeign; if (i < 16) { rr_state.foreign[i][0] = start; rr_state.foreign[i][1] = size; rr_state.nforeign = i + 1; } }
+void rr_stop(void) { off = 1; }

@@ -1,0 +1,21 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct thing; struct thing *thing_new(const char *); const char *thing_name(struct thing *);
+int thing_fill(struct thing *, unsigned char *, int); double thing_half(struct thing *, float);
+int thing_many(int, int, int, int, int, int, int, double, int *); int thing_print(struct thing *, char *, const char *, ...);
+int thing_each(struct thing *, int (*)(void *, int, const char *), void *); int thing_tiny(struct thing *);
+int thing_big(unsigned char *, int);
+int each(void *data, int n, const char *name) { char *p = data; printf("%d %s %s\n", n, name, p); return n * strlen(p); }
+int main(int argc, char **argv) {
+  struct thing *t = thing_new(argc > 1 ? argv[1] : "one"); unsigned char b[16]; char text[99]; int sum;
+  printf("%s %d %f\n", thing_name(t), thing_tiny(t), thing_half(t, 1.25f));
+  printf("%d %d\n", thing_fill(t, b, 16), b[7]);
+  printf("%d", thing_many(1, 2, 3, 4, 5, 6, 7, 8.0, &sum)); printf(" %d\n", sum);
+  printf("%d %s\n", thing_print(t, text, "%d %.2f %s", 3, 2.5, "x"), text);
+  char *data = malloc(8); strcpy(data, "data"); printf("%d\n", thing_each(t, each, data));
+  int n = 3000000; unsigned char *big = malloc(n); thing_big(big, n); unsigned h = 0; for (int i = 0; i < n; i++) h = h * 31 + big[i];
+  printf("%u\n", h);
+  if (getenv("MORE")) thing_fill(t, b, 8);
+  return 3;
+}
