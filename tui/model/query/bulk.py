@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from interfaces.abi import EventFlag, Kind
-from tracefile import Chunk
-from tracefile.chunk import EventArray
+from tracefile.columns import ChunkColumns
 from tui.model.columns import BLOCK_SHIFT, NR_BITS, Block, Mask
 from tui.model.index import EventIndex
 
@@ -22,13 +21,13 @@ class ChunkSource:
 
     def __init__(self, index: EventIndex) -> None:
         self.index = index
-        self._last: dict[int, Chunk] = {}
+        self._last: dict[int, ChunkColumns] = {}
 
-    def chunk(self, domain: int, first: int) -> Chunk:
+    def chunk(self, domain: int, first: int) -> ChunkColumns:
         """The chunk of a domain that begins with event `first`."""
         last = self._last.get(domain)
         if last is None or last.first_event != first:
-            last = self._last[domain] = next(self.index.reader.chunks(domain, first))
+            last = self._last[domain] = ChunkColumns(self.index.reader, domain, first)
         return last
 
 
@@ -43,17 +42,19 @@ class _Piece:
         self.places = places
         self._source = source
         self._domain = domain
-        self._chunk: Chunk | None = None
+        self._chunk: ChunkColumns | None = None
 
     @property
-    def chunk(self) -> Chunk:
+    def chunk(self) -> ChunkColumns:
         if self._chunk is None:
             self._chunk = self._source.chunk(self._domain, self.first)
         return self._chunk
 
-    @property
-    def events(self) -> EventArray:
-        return self.chunk.events[self.span]
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """The values of a column for the piece's events."""
+        if name == "number":
+            return np.arange(self.first + self.span.start, self.first + self.span.stop)
+        return self.chunk.column(name)[self.span]
 
 
 class BlockEvents:
@@ -69,7 +70,7 @@ class BlockEvents:
         self._before: npt.NDArray[np.int64] | None = None
 
     def column(self, name: str, wanted: Mask) -> npt.NDArray[Any]:
-        """A column of EVENT_DTYPE, one value a row; `number` is the event's number in its domain.
+        """A column of `tracefile.columns`, one value a row; `number` is the event's number in its domain.
 
         Only the values of the wanted rows count.
         """
@@ -78,16 +79,10 @@ class BlockEvents:
             if i in filled or not wanted[piece.places].any():
                 continue
             filled.add(i)
-            if name == "number":
-                values: npt.NDArray[Any] = np.arange(
-                    piece.first + piece.span.start, piece.first + piece.span.stop
-                )
-            else:
-                values = piece.events[name]
+            values = piece.column(name)
             column = self._columns.get(name)
             if column is None:
-                column = np.zeros((self._count, *values.shape[1:]), values.dtype)
-                self._columns[name] = column
+                column = self._columns[name] = np.zeros(self._count, values.dtype)
             column[piece.places] = values
         return self._columns[name] if name in self._columns else np.zeros(self._count, np.int64)
 
@@ -139,14 +134,13 @@ class BlockEvents:
             chosen = np.flatnonzero(wanted[piece.places])
             if not len(chosen):
                 continue
-            events = piece.events
-            sizes = events["payload_len"][chosen]
-            chosen = chosen[sizes > 0]
+            sizes = piece.column("payload_len")[chosen]
+            chosen, sizes = chosen[sizes > 0], sizes[sizes > 0]
             if not len(chosen):
                 continue
             data = piece.chunk.payload
-            starts = events["payload_off"][chosen]
-            ends = starts.astype(np.int64) + events["payload_len"][chosen]
+            starts = piece.column("payload_off")[chosen].astype(np.int64)
+            ends = starts + sizes
             places = piece.places[chosen]
             for place, start, end in zip(places.tolist(), starts.tolist(), ends.tolist(), strict=True):
                 yield place, data[start:end]

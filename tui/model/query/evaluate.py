@@ -239,10 +239,13 @@ def _any_argument(node: Compare) -> Leaf:
     wanted = int(node.numbers[0])
 
     def leaf(scope: _Scope, candidates: Mask) -> Mask:
-        words = scope.column("args", candidates)
-        if wanted < 0 or node.operator != "==":
-            words = words.view(np.int64)
-        return np.asarray(compare(words, node.operator, wanted).any(axis=-1))
+        found = np.zeros(len(candidates), np.bool_)
+        for i in range(6):
+            words = scope.column(f"arg{i}", candidates)
+            if wanted < 0 or node.operator != "==":
+                words = words.view(np.int64)
+            found |= compare(words, node.operator, wanted)
+        return found
 
     return leaf
 
@@ -262,14 +265,11 @@ FD_MASKS = _fd_masks()
 def _descriptor(node: Compare) -> Leaf:
     def leaf(scope: _Scope, candidates: Mask) -> Mask:
         masks = FD_MASKS[scope.block.code[scope.part]]
-        words = scope.column("args", candidates & (masks != 0))
-        if words.ndim == 1:
-            return np.zeros(len(masks), np.bool_)
         found = np.zeros(len(masks), np.bool_)
         for i in range(6):
-            has = (masks >> np.uint8(i)) & np.uint8(1) != 0
+            has = candidates & ((masks >> np.uint8(i)) & np.uint8(1) != 0)
             if has.any():
-                values = words[:, i].astype(np.uint32).view(np.int32)
+                values = scope.column(f"arg{i}", has).astype(np.uint32).view(np.int32)
                 found |= has & compare(values, node.operator, node.numbers[0])
         return found
 

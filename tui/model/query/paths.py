@@ -100,9 +100,11 @@ class PathMatcher:
         found: Mask,
     ) -> None:
         """Decide the wanted rows by their descriptor, in `found`."""
-        args = events.column("args", wanted)
         rows = np.flatnonzero(wanted)
-        fds = args[rows, places[rows]].astype(np.uint32)
+        fds = np.zeros(len(rows), np.uint32)
+        for place in np.unique(places[rows]).tolist():
+            own = places[rows] == place
+            fds[own] = events.column(f"arg{place}", wanted)[rows[own]]
         domains = self._model.index.domain_table()[block.task[rows]]
         pairs = domains.astype(np.uint64) << np.uint64(32) | fds
         lives = [

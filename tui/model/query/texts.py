@@ -60,7 +60,7 @@ class TextMatcher:
     def __init__(self, model: TraceModel, passes: Callable[[str], bool]) -> None:
         self._model = model
         self._passes = passes
-        self._known: dict[tuple[int, bytes, bytes], bool] = {}
+        self._known: dict[tuple[int, tuple[int, ...], bytes], bool] = {}
 
     def mask(self, block: Block, events: BlockEvents, candidates: Mask) -> Mask:
         """Which of the candidates, rows [0, len) of the block, pass."""
@@ -69,12 +69,12 @@ class TextMatcher:
             return found
         payloads = dict(events.payloads(candidates))
         codes = block.code[: len(candidates)].tolist()
-        args = events.column("args", candidates)
+        words = [events.column(f"arg{i}", candidates) for i in range(6)]
         results = events.column("result", candidates)
         known = self._known
         for place in np.flatnonzero(candidates).tolist():
-            words = args[place].tobytes() + results[place].tobytes()
-            key = (codes[place], words, payloads.get(place, b""))
+            values = (*(int(column[place]) for column in words), int(results[place]))
+            key = (codes[place], values, payloads.get(place, b""))
             passes = known.get(key)
             if passes is None:
                 if len(known) > _MEMORY:
