@@ -22,6 +22,7 @@ from replayer.timeline import Timeline
 
 _OLDEST = 12
 _PR_SET_PDEATHSIG = 1
+_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
 COMMANDS = Path(__file__).resolve().parent / "data" / "gdb_commands.py"
 
 
@@ -84,12 +85,12 @@ def _in_child() -> None:
 
 def _sysroot(timeline: Timeline, folder: Path, announce: Callable[[str, str], None] | None) -> str:
     """Where gdb finds files as they were recorded: usually where they are."""
-    changed = changed_files(timeline.reader)
-    mapped = {one.path for one in timeline.process.mappings() if one.path.startswith("/")}
-    mapped |= {entry.path for entry in timeline.reader.files.values() if not entry.shared}
-    if not changed:
+    program = image_of(timeline.reader, timeline.reader.domains[timeline.domain]).exe
+    mapped = {entry.path for entry in timeline.reader.files.values() if not entry.shared}
+    code = {path for path in mapped if path == program or _LIBRARY.search(path)}
+    if not code & changed_files(timeline.reader).keys():
         return "/"
-    made, missing = build(timeline.reader, folder, mapped)
+    made, missing = build(timeline.reader, folder, code)
     if missing and announce is not None:
         announce(
             f"changed since the recording, and not in the trace: {', '.join(missing[:4])}"

@@ -144,7 +144,7 @@ class Server:
             (b"!", lambda _rest: _OK),
             (b"vRun", self._run_again),
             (b"R", lambda _rest: None),
-            (b"vKill", self._end),
+            (b"vKill", lambda _rest: _OK),
             (b"D", self._end),
             (b"k", self._killed),
             (b"c", lambda _rest: self._continue(b"c")),

@@ -336,6 +336,16 @@ def test_interrupting_a_long_computation(gdb: Callable[..., Gdb]) -> None:
     assert "exit_group" in debugger.say("when")
 
 
+def test_run_starts_again(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN the end WHEN `run` is typed THEN the first breakpoint is met again."""
+    debugger = gdb("count.c", ":end")
+    debugger.mi("-break-insert inner")
+    stop = debugger.run("-exec-run")
+    while stop.get("reason") != "breakpoint-hit":
+        stop = debugger.run("-exec-continue")
+    assert debugger.value("i") == 0
+
+
 def test_how_a_process_ends(gdb: Callable[..., Gdb], recorded: Record) -> None:
     """GIVEN a program that executes another one WHEN run to the end THEN gdb says so, and where to go on."""
     recording = recorded("executes.c")

@@ -258,7 +258,7 @@ def test_nothing_is_left_behind(recorded: Record) -> None:
     timeline.end()
     timeline.seek(timeline.total // 3)
     processes = [timeline.process, *(one.process for one in timeline.checkpoints)]
-    pids = [one.real_pid for one in processes]
+    pids = [one.real_pid for one in processes if one is not None]
     timeline.close()
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists() and _is_ours(pid)]
 
