@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 
-from tui.model.hangs import Hang
 from tui.rows import RowList, cut
 from tui.styles import BOLD, DIM, LONG, SLOW
+
+if TYPE_CHECKING:
+    from tui.model.hangs import Hang
 
 _HANG_MS = 1000.0
 _LAG_MS = 100.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from textual import on
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from hangscan.options import DEFAULT_ENVIRONMENTS
 from interfaces.errors import RrPyError
 from tracefile import TraceError
 from tui.base import Base
@@ -15,8 +17,6 @@ from tui.focus import focus_now
 from tui.hangs import TITLE as HANGS_TITLE
 from tui.hangs import HangList
 from tui.model.detail import Node, detail
-from tui.model.hangs import Hangs, explanation, scan_trace
-from tui.model.look import Looker
 from tui.model.processes import Process, processes
 from tui.model.query.language import parse
 from tui.model.timeline import Timeline, summarise
@@ -24,8 +24,19 @@ from tui.processes import ProcessList
 from tui.rows import RowList
 from tui.timeline import Mark, TimelineView
 
+if TYPE_CHECKING:
+    from tui.model.hangs import Hangs
+    from tui.model.look import Looker
+
 LANES_MAX = 1000
 _DETAIL_DELAY_S = 0.03
+
+
+def scan_trace(trace: Path) -> Hangs:
+    """Scan a trace for hangs; what that needs is imported only now."""
+    from tui.model.hangs import scan_trace as scan
+
+    return scan(trace)
 
 
 class Looking(Base):
@@ -95,6 +106,8 @@ class Looking(Base):
 
     def _look(self, row: int, domain: int, event: int, what: str) -> None:
         if self._looker is None:
+            from tui.model.look import Looker
+
             self._looker = Looker(self.model.path)
         try:
             node = self._looker.look(domain, event, what)
@@ -237,6 +250,8 @@ class Looking(Base):
 
     def _show_scan(self, found: Hangs) -> None:
         self.hangs = found
+        from hangscan.options import DEFAULT_ENVIRONMENTS
+
         wanted = self.settings.environment
         usual = next((name for name in DEFAULT_ENVIRONMENTS if name in found.environments), "")
         self.environment = wanted if wanted in found.environments else usual or found.environments[-1]
@@ -270,4 +285,6 @@ class Looking(Base):
         if hang is None:
             tree.say("")
         else:
+            from tui.model.hangs import explanation
+
             tree.show(explanation(hang))
