@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from benchmarks import report, scaling
-from benchmarks.running import RunFailed, environment, measure, rr_py, timed
+from benchmarks.running import Cost, RunFailed, environment, measure, median, rr_py, timed
 from benchmarks.works import WORKS, missing
 
 OTHERS = ("strace -f", "gdb record", "rr")
@@ -96,14 +96,17 @@ def startup(folder: Path, runs: int) -> dict[str, float]:
         "record true": [*rr_py(), "record", "-q", "-o", str(trace), "true"],
         "replay true": [*rr_py(), "replay", str(trace)],
     }
-    costs: dict[str, list[float]] = {name: [] for name in works}
+    costs: dict[str, list[Cost]] = {name: [] for name in works}
     for _ in range(runs * 4):
         trace.unlink(missing_ok=True)
         for name, argv in works.items():
-            costs[name].append(timed(argv, folder, env).wall * 1e3)
-    middle = {name: sorted(values)[len(values) // 2] for name, values in costs.items()}
-    native = middle.pop("true")
-    return {f"{name} above native": value - native for name, value in middle.items()}
+            costs[name].append(timed(argv, folder, env))
+    native = costs.pop("true")
+    found = {}
+    for name, values in costs.items():
+        found[f"{name} above native"] = (median(values) - median(native)) * 1e3
+        found[f"{name} on the processor"] = median(values, lambda cost: cost.cpu) * 1e3
+    return found
 
 
 def _runs_here(tool: str, folder: Path) -> bool:
