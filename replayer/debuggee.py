@@ -29,6 +29,7 @@ from replayer.memory import Mappings, MemoryFault, ProcessMemory
 from replayer.registers import _CONTEXT_NAMES, _CONTEXT_OFFSET
 from replayer.replaying import incomplete_text, stuck_text
 from replayer.supervisor import Supervisor
+from replayer.teleport import leave_core
 from replayer.threadstate import ThreadState, fs_base_of, read_state
 from tracefile import TraceReader
 
@@ -134,6 +135,7 @@ class Debuggee:
         self._armed = _Armed()
         self._memory: ProcessMemory | None = None
         self._memory_of = 0
+        self._diverting = False
         self._writer = -1
         self._mappings: Mappings | None = None
         self._blocks: list[ThreadBlock] | None = None
@@ -220,8 +222,21 @@ class Debuggee:
         debug.hits_event = debug.stepped_event = control.event_count
         debug.go_over = int(over)
         del debug, control
-        self._release(until)
+        if self._diverting:
+            self._diverting = False
+            self._leave_core(until)
+        else:
+            self._release(until)
         return self._wait(interrupted, pause)
+
+    def _leave_core(self, until: int) -> None:
+        """Go on in the program itself, whatever the core was about to do."""
+        real_tid, context = self._real_tid, self.context(self.tid)
+        self._forget()
+        control = self._live.ring.control
+        control.stop_at = until
+        control.stopped = 0
+        leave_core(real_tid, context)
 
     def _release(self, until: int) -> None:
         self._forget()
@@ -317,6 +332,7 @@ class Debuggee:
         """From now on calls are not compared with the log: for running code that was not recorded, in a copy
         that is thrown away."""
         self._debug.diverted = 1
+        self._diverting = True
 
     # ---- triggers ----
 

@@ -17,6 +17,7 @@ from replayer import gdbregs
 from replayer.corefile import auxv_bytes
 from replayer.debuggee import Debuggee, Stop, Triggers, Watch, Why
 from replayer.descriptors import NUMBERS
+from replayer.errors import ReplayError
 from replayer.gdbagent import AgentError, evaluate
 from replayer.gdbmonitor import Monitor
 from replayer.gdbpackets import Disconnected, Packets
@@ -217,6 +218,10 @@ class Server:
         return self._set({one.name: int.from_bytes(bytes.fromhex(value.decode()), "little")})
 
     def _set(self, wanted: dict[str, int]) -> bytes:
+        if self._tid != self.process.tid:
+            raise ReplayError(
+                "registers can be changed, and functions called, in the thread that stopped", "See `when`."
+            )
         self._spoil().set_registers(self._tid, wanted)
         return _OK
 

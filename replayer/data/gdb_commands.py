@@ -26,6 +26,7 @@ def _refresh() -> None:
     """After a jump: what gdb knows of registers, memory and threads is of another time."""
     gdb.execute("maintenance flush register-cache", to_string=True)
     gdb.execute("maintenance flush dcache", to_string=True)
+    gdb.execute("sharedlibrary", to_string=True)
     gdb.execute("info threads", to_string=True)
     _select_thread()
     gdb.execute("frame")

@@ -45,6 +45,17 @@ class Recorded:
                 found += [chunk.first_event + int(row) for row in np.flatnonzero(chosen)]
         return found
 
+    def blocking(self) -> list[int]:
+        """The numbers of events at which a sleep begins."""
+        with TraceReader.open(self.trace) as reader:
+            return [
+                chunk.first_event + int(row)
+                for chunk in reader.chunks(1)
+                for row in np.flatnonzero(
+                    (chunk.events["kind"] == Kind.RELEASE) & (chunk.events["nr"] == 230)
+                )
+            ]
+
     def last_event(self, call: int) -> int:
         """The number of the last such event."""
         return self.events(call)[-1]

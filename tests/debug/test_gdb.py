@@ -336,6 +336,18 @@ def test_interrupting_a_long_computation(gdb: Callable[..., Gdb]) -> None:
     assert "exit_group" in debugger.say("when")
 
 
+def test_calls_from_inside_a_system_call(gdb: Callable[..., Gdb]) -> None:
+    """GIVEN a thread that has just begun to wait WHEN a function is called in it THEN it runs in a copy."""
+    debugger = gdb("racers.c")
+    begins = debugger.recording.blocking()
+    debugger.say(f"seek {begins[-1]}")
+    assert "clock_nanosleep" in debugger.say("backtrace 1")
+    before = debugger.value("counter")
+    debugger.say("print add(1, 2)")
+    assert debugger.value("counter") == before
+    assert debugger.value("(int)getpid()") == pid_of(debugger.recording)
+
+
 def test_run_starts_again(gdb: Callable[..., Gdb]) -> None:
     """GIVEN the end WHEN `run` is typed THEN the first breakpoint is met again."""
     debugger = gdb("count.c", ":end")
