@@ -78,8 +78,11 @@ class Watch:
                 regions = []
             self._tell(
                 Call(
-                    event.task, event.time_in, event.time_out - event.time_in,
+                    event.task,
+                    event.time_in,
+                    event.time_out - event.time_in,
                     known.name if known is not None else str(event.nr),
-                    call_text(event, regions, self._known), event.ip,
+                    call_text(event, regions, self._known),
+                    event.ip,
                 )
             )

@@ -53,7 +53,7 @@ SPECIALS = frozenset(
         "once",
     }
 )
-EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer", "line", "stream")
+EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer", "line", "stream", "copy")
 INPUT_KINDS = ("value", "string", "bytes")
 
 
@@ -336,7 +336,7 @@ class _Reader:
                     f"{text!r} does not begin with one of {', '.join(known)} and a colon",
                 )
             size = ""
-            if kind in ("bytes", "offset", "line"):
+            if kind in ("bytes", "offset", "line", "copy"):
                 rest, bar, size = rest.partition("|")
                 rest, size = rest.strip(), size.strip()
                 if not bar or not size:

@@ -85,8 +85,9 @@ class Extra:
     `kind`: 'value' (an lvalue), 'advance' (a pointer moved on in the program's own memory), 'string' (a char
     pointer set to the library's text), 'bytes' (`size` bytes at the pointer `expression`), 'offset' (a
     pointer into the same memory of the program as the pointer `size`), 'pointer' (a pointer of the program
-    that the library kept), 'stream' (what a FILE holds ready), 'line' (as getline does: a malloc'd buffer
-    made larger if need be, whose size is in `room`). `when` is a C condition.
+    that the library kept), 'copy' (a pointer to `size` bytes of the library's), 'stream' (what a FILE holds
+    ready), 'line' (as getline does: a malloc'd buffer made larger if need be, whose size is in `room`).
+    `when` is a C condition.
     """
 
     kind: str

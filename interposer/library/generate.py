@@ -314,9 +314,10 @@ class _Stub:
                 bodies.append(body)
             if any(bodies):
                 lines += _branches(parameter, bodies)
+        lines += self._result()
         for i, extra in enumerate(self.f.outputs):
             lines.append(self._extra(EXTRA + i, extra))
-        return lines + self._result()
+        return lines
 
     def _extra(self, at: int, extra: Extra) -> str:
         expression = self.olds.replace(extra.expression)
@@ -332,6 +333,12 @@ class _Stub:
                 )
             case "value":
                 return f"\trr_out(&rr_c, {at}, (void *)&({expression}), sizeof({expression}));"
+            case "copy":
+                size = self.olds.replace(extra.size)
+                return (
+                    f"\t{{ void *rr_t = rr_ret(&rr_c, {at}, (const void *)({expression}), "
+                    f"rr_c.replaying ? 0 : (i64)({size}), 0); if (rr_c.replaying) {expression} = rr_t; }}"
+                )
             case "stream":
                 return f"\trr_stream(&rr_c, {at}, (u64 *)({expression}));"
             case "line":

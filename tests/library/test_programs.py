@@ -243,3 +243,36 @@ def test_attach_watches_and_leaves_the_process_alone(tool: Tool, build: Build) -
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@pytest.mark.skipif(
+    not (shutil.which("Xvfb") and Path("/usr/include/X11/Xlib.h").exists()), reason="needs Xvfb and Xlib"
+)
+def test_x11_program_without_its_display(tool: Tool, build: Build) -> None:
+    """Xlib's macros read the Display structure itself."""
+    program = build("window", (PROGRAMS / "window.c").read_text(), "-lX11")
+    told, tell = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(tell), "-screen", "0", "640x480x24", "-nolisten", "tcp"],
+        pass_fds=[tell],
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(tell)
+    try:
+        with os.fdopen(told) as numbers:
+            display = numbers.readline().strip()
+        recorded = tool(
+            "record",
+            "-q",
+            "-o",
+            "t.bin",
+            "--interface",
+            "x11",
+            str(program),
+            env_more={"DISPLAY": f":{display}"},
+        )
+    finally:
+        server.terminate()
+        server.wait()
+    assert b"window" in recorded.out and recorded.status == 0, recorded.err
+    same(tool, (recorded.out, 0))

@@ -1,0 +1,125 @@
+"""Clients recorded at their library and replayed after their server has gone."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.library.conftest import Build, Tool
+
+PROGRAMS = Path(__file__).parent / "programs"
+POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+
+TLS_SERVER = """
+import http.server, ssl
+server = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain('c.pem', 'k.pem')
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.mark.skipif(
+    not shutil.which("openssl") or not Path("/usr/include/openssl/ssl.h").exists(), reason="needs OpenSSL"
+)
+def test_tls_client(tool: Tool, build: Build, tmp_path: Path) -> None:
+    program = build("tls", (PROGRAMS / "tls.c").read_text(), "-lssl", "-lcrypto")
+    request = "req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 2 -subj /CN=localhost"
+    subprocess.run(["openssl", *request.split()], cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "page").write_text("line\n" * 20000)
+    server = subprocess.Popen(
+        [sys.executable, "-c", TLS_SERVER],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stdout is not None
+    try:
+        where = f"127.0.0.1:{int(server.stdout.readline())}"
+        recorded = tool("record", "-q", "-o", "t.bin", "--interface", "openssl", str(program), where)
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+    assert recorded.out.startswith(b"TLSv1.3 100"), recorded.err
+    replayed = tool("replay", "t.bin")
+    assert (replayed.out, replayed.status) == (recorded.out, 0), replayed.err
+
+
+@pytest.fixture
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A PostgreSQL server on a socket in the folder that is given."""
+    folder = Path(tmp_path_factory.mktemp("pg"))
+    as_other: list[str] = []
+    if os.geteuid() == 0:
+        try:
+            owner = pwd.getpwnam("postgres")
+        except KeyError:
+            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+        for path in (folder, folder.parent, folder.parent.parent):
+            path.chmod(0o755)
+        os.chown(folder, owner.pw_uid, owner.pw_gid)
+        as_other = ["runuser", "-u", "postgres", "--"]
+    tools = POSTGRES[-1]
+    data = folder / "data"
+    run = [*as_other, str(tools / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres"]
+    if subprocess.run(run, capture_output=True, cwd="/").returncode != 0:
+        pytest.skip("PostgreSQL cannot make a database here")
+    control = [*as_other, str(tools / "pg_ctl"), "-D", str(data), "-w"]
+    options = f"-k {folder} -c listen_addresses= -c fsync=off"
+    subprocess.run(
+        [*control, "-o", options, "-l", str(folder / "log"), "start"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        cwd="/",
+    )
+    try:
+        yield folder
+    finally:
+        if (data / "postmaster.pid").exists():
+            subprocess.run([*control, "-m", "immediate", "stop"], stdout=subprocess.DEVNULL, cwd="/")
+
+
+@pytest.mark.skipif(not POSTGRES, reason="needs PostgreSQL")
+def test_psql_session(tool: Tool, database: Path) -> None:
+    where = {"PGHOST": str(database), "PGUSER": "postgres"}
+    queries = (
+        "create table t as select i, md5(i::text) h from generate_series(1, 300) i",
+        "select *, now() from t order by i",
+        "select missing from t",
+    )
+    recorded = tool(
+        "record",
+        "-q",
+        "-o",
+        "t.bin",
+        "--interface",
+        "libpq",
+        str(POSTGRES[-1] / "psql"),
+        "-X",
+        "-d",
+        "postgres",
+        *(word for query in queries for word in ("-c", query)),
+        env_more=where,
+    )
+    assert b"(300 rows)" in recorded.out, recorded.err
+    control = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    subprocess.run(
+        [*control, str(POSTGRES[-1] / "pg_ctl"), "-D", str(database / "data"), "-m", "immediate", "stop"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        cwd="/",
+    )
+    replayed = tool("replay", "t.bin")
+    assert (replayed.out, replayed.status) == (recorded.out, recorded.status), replayed.err
+    assert "missing" in replayed.err
