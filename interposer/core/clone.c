@@ -65,7 +65,7 @@ static void tell_task(struct thread *th) {
   channel_send(CONTROL, &msg, NULL, 0);
 }
 
-static int lives(struct thread *th) { return th->in_use && __atomic_load_n(&th->alive, __ATOMIC_ACQUIRE); }
+static int lives(struct thread *th) { return th->in_use && th->tid && __atomic_load_n(&th->alive, __ATOMIC_ACQUIRE); }
 
 #define PATIENCE 3000000000ul
 

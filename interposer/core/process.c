@@ -439,6 +439,7 @@ NORETURN void replay_exit(struct thread *th, u64 nr, u64 *args, u64 ip) {
   apply_outputs(th, event);
   consume(th);
   if (nr == RR_NR_exit) {
+    th->tid = 0; /* no debugger shows it any more, though the kernel takes a moment to end it */
     pass_turn(th);
     rr_exit_thread(args[0]);
   }
