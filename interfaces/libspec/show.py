@@ -37,7 +37,7 @@ def call_text(
     """`sqlite3_step(p=0x55...) = 100`; a callback is shown as `-> callback(...)`, its return as `<- ...`."""
     described = known.get(int(event.nr))
     name = described.name if described is not None else f"function {event.nr}"
-    flags = int(event.flags)
+    flags = int(getattr(event, "flags", 0))
     if flags & LibFlag.PART:
         return f"{name}: {sum(len(region.data) for region in regions)} bytes of the next call"
     if flags & LibFlag.RETURN:
@@ -68,7 +68,7 @@ def _arguments(
     words = [int(value) for value in event.args]
     for region in regions:
         if region.kind == RegionKind.REGS:
-            words += [word for (word,) in struct.iter_unpack("<Q", region.data)]
+            words += [word for (word,) in struct.iter_unpack("<Q", region.data[: len(region.data) & ~7])]
     found = []
     for i, parameter in enumerate(described.parameters):
         word = words[i] if i < len(words) else 0
