@@ -170,6 +170,8 @@ def command(
     The program and all processes it starts are recorded; its terminal, its signals and its exit status stay
     its own.
     """
+    if in_tui and interfaces:
+        raise click.UsageError("--tui is for recording system calls; it cannot go with --interface")
     if in_tui:
         from rr_py.commands.tui import record_and_browse
 
