@@ -138,7 +138,7 @@ class Compressor:
         self._events += count
         if self._events >= PLAIN_EVENTS:
             self._importing = True
-            threading.Thread(target=_import_numpy, name="import of numpy", daemon=True).start()
+            threading.Thread(target=_import_numpy, name="import of numpy").start()
         return False
 
 
