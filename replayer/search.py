@@ -26,6 +26,7 @@ class Search:
         self._triggers = triggers
         self._condition = condition
         self._told = time.monotonic()
+        self._running: Debuggee | None = None
         self._goal: Position | None = None
         """The place that is no match itself, even if a trigger is met there: where the search began."""
 
@@ -42,6 +43,7 @@ class Search:
             try:
                 found = self._through(process, one.position, end)
             finally:
+                self._running = None
                 process.close()
             if found is not None or self._stopped():
                 return found
@@ -57,6 +59,7 @@ class Search:
         """The last match in a run from `start` to `end`."""
         last: Found | None = None
         here = start
+        self._running = process
         skip = ALL_HITS if self._condition is None else 0
         while here.event < end.event:
             stop = process.go(
@@ -131,6 +134,9 @@ class Search:
         return here, last
 
     def _pause(self) -> bool:
+        """Asked all the time while a process runs."""
+        if self._running is not None:
+            self._tell(self._running.event)
         return self._stopped()
 
     def _tell(self, event: int) -> None:

@@ -332,3 +332,17 @@ def test_shared_memory_is_not_shared_with_checkpoints(recorded: Record) -> None:
         assert value() == 0
     finally:
         timeline.close()
+
+
+def test_long_searches_tell_how_far_they_are(recorded: Record) -> None:
+    """GIVEN seconds of computing WHEN searched backwards THEN what is told of the progress names events."""
+    walk = Walk(recorded("spin.c"))
+    timeline = walk.timeline
+    told: list[tuple[float, str]] = []
+    timeline.progress = lambda part, text: told.append((part, text))
+    try:
+        timeline.backward(Triggers(frozenset([walk.address("spin")])))
+        assert told and all(0 <= part <= 1 and "event" in text for part, text in told)
+        assert walk.register("rip") == walk.address("spin")
+    finally:
+        timeline.close()
