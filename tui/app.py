@@ -147,6 +147,8 @@ class RrPyTui(Finding, Looking, Placing):
 
     def _tell_bar(self) -> None:
         """Write the line at the top: screens to click on, and what the trace is."""
+        if not self.going:
+            return
         names = []
         for number, name in enumerate(SCREENS, 1):
             if name == "diff" and not self.query("ContentSwitcher > #diff"):
@@ -164,6 +166,8 @@ class RrPyTui(Finding, Looking, Placing):
 
     @on(Changed)
     def _changed(self) -> None:
+        if not self.going:
+            return
         self.take_changes()
         self._tell_bar()
         if self.current == "timeline":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.message import Message
@@ -70,6 +72,21 @@ class Base(App[int]):
     def row(self) -> int | None:
         """The row under the cursor of the list of events."""
         return self.events.row
+
+    @property
+    def going(self) -> bool:
+        """Whether the screens are there: not before the start, nor any more at the end."""
+        return self.is_running and bool(self.query("#status"))
+
+    def hand_over(self, call: Callable[..., object], *args: object, **more: Any) -> None:
+        """From a worker: let the application's thread do something, unless it is ending meanwhile."""
+
+        def do() -> None:
+            if self.going:
+                call(*args, **more)
+
+        with suppress(RuntimeError):
+            self.call_from_thread(do)
 
     def _tell_changed(self) -> None:
         self.post_message(Changed())
@@ -155,6 +172,8 @@ class Base(App[int]):
 
     def tell_status(self) -> None:
         """Write the status line."""
+        if not self.going:
+            return
         view = self.events.view
         index = self.model.index
         position = f"{count(self.events.position + 1)}/{count(len(view))}" if len(view) else "0"

@@ -121,9 +121,9 @@ class DiffTui(RrPyTui):
         try:
             self.comparison.compute(lambda: not worker.is_cancelled)
         except (RrPyError, OSError) as why:
-            self.call_from_thread(self.complain, why)
+            self.hand_over(self.complain, why)
         if not worker.is_cancelled:
-            self.call_from_thread(self._compared)
+            self.hand_over(self._compared)
 
     def _compared(self) -> None:
         rows = self.differences

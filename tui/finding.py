@@ -169,11 +169,11 @@ class Finding(Base):
         if hit is None and go_on():
             hit, wrapped = search.next(-1 if step > 0 else search.view.index.rows, step, go_on), True
         if go_on():
-            self.call_from_thread(self._found, search, hit, wrapped)
+            self.hand_over(self._found, search, hit, wrapped)
         if hit is not None and not search.complete:
             total = search.count(go_on)
             if go_on():
-                self.call_from_thread(self._counted, search, total)
+                self.hand_over(self._counted, search, total)
 
     def _found(self, search: Search, hit: int | None, wrapped: bool) -> None:
         if search is not self.search:

@@ -101,8 +101,8 @@ class LiveTui(RrPyTui):
         self.recording.resize(event.size.width, 11)
 
     def _pump(self) -> None:
-        status = self.recording.pump(lambda text: self.call_from_thread(self._take, text))
-        self.call_from_thread(self._ended, status)
+        status = self.recording.pump(lambda text: self.hand_over(self._take, text))
+        self.hand_over(self._ended, status)
 
     def _take(self, text: str) -> None:
         """Show output, line by line; what is not a whole line yet waits."""

@@ -76,7 +76,7 @@ class Looking(Base):
         except (TraceError, IndexError, OSError) as why:
             node = Node(f"cannot be read: {getattr(why, 'message', why)}")
         if not get_current_worker().is_cancelled:
-            self.call_from_thread(self._show_detail, row, node)
+            self.hand_over(self._show_detail, row, node)
 
     def _show_detail(self, row: int, node: Node) -> None:
         if row == self.row:
@@ -113,10 +113,10 @@ class Looking(Base):
             node = self._looker.look(domain, event, what)
         except (RrPyError, OSError) as why:
             if not get_current_worker().is_cancelled:
-                self.call_from_thread(self.complain, why)
+                self.hand_over(self.complain, why)
             return
         if not get_current_worker().is_cancelled:
-            self.call_from_thread(self._show_looked, row, node)
+            self.hand_over(self._show_looked, row, node)
 
     def _show_looked(self, row: int, node: Node) -> None:
         if row == self.row:
@@ -152,7 +152,7 @@ class Looking(Base):
         names = [self._task_name(task) for task in tasks]
         timeline = summarise(index, tasks, names, span, columns, lambda: not worker.is_cancelled)
         if not worker.is_cancelled:
-            self.call_from_thread(self._show_timeline, timeline)
+            self.hand_over(self._show_timeline, timeline)
 
     def _task_name(self, task: int) -> str:
         facts = self.model.index.facts(task)
@@ -220,7 +220,7 @@ class Looking(Base):
     def _processes(self) -> None:
         found = processes(self.model.index)
         if not get_current_worker().is_cancelled:
-            self.call_from_thread(self._show_processes, found)
+            self.hand_over(self._show_processes, found)
 
     def _show_processes(self, found: list[Process]) -> None:
         self.query_one(ProcessList).show(found, self.model.index.zero)
@@ -244,9 +244,9 @@ class Looking(Base):
             found = scan_trace(self.model.path)
         except (RrPyError, OSError) as why:
             text = f"no candidates: {getattr(why, 'message', why)}"
-            self.call_from_thread(self.query_one(HangList).show, [], text)
+            self.hand_over(self.query_one(HangList).show, [], text)
             return
-        self.call_from_thread(self._show_scan, found)
+        self.hand_over(self._show_scan, found)
 
     def _show_scan(self, found: Hangs) -> None:
         self.hangs = found

@@ -150,15 +150,15 @@ class Placing(Base):
 
         def progress(done: int) -> bool:
             if done % 65_536 == 0:
-                self.call_from_thread(self.notify, f"{count(done)} of {count(len(view))} events", timeout=2)
+                self.hand_over(self.notify, f"{count(done)} of {count(len(view))} events", timeout=2)
             return not worker.is_cancelled
 
         try:
             done = export(self.model, view, path, progress)
         except (RrPyError, TraceError, OSError) as why:
-            self.call_from_thread(self.complain, why)
+            self.hand_over(self.complain, why)
             return
-        self.call_from_thread(self.notify, f"{count(done)} events in {path}", markup=False)
+        self.hand_over(self.notify, f"{count(done)} events in {path}", markup=False)
 
     def time_here(self) -> str:
         """When the event under the cursor ended, as the list shows it."""
