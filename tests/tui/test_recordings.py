@@ -109,9 +109,11 @@ def test_source_is_shown_around_a_line(tmp_path: Path) -> None:
 def test_a_recording_that_does_not_begin_says_why(tmp_path: Path) -> None:
     """GIVEN a program that is not there WHEN recorded beside the interface THEN the reason is told."""
     recording = Recording([], ["/nonexistent/program"], tmp_path / "t.bin")
-    with pytest.raises(RecordingError) as caught:
-        recording.wait_for_trace()
-    recording.close()
+    try:
+        with pytest.raises(RecordingError) as caught:
+            recording.wait_for_trace()
+    finally:
+        recording.close()
     assert caught.value.status == ExitStatus.NOT_FOUND
     assert "/nonexistent/program" in caught.value.message
 

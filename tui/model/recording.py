@@ -56,22 +56,27 @@ class Recording:
             os.close(slave)
 
     def wait_for_trace(self) -> TraceModel:
-        """The trace, as soon as it can be opened. RecordingError when the recorder ends before that."""
+        """The trace, as soon as the program has started. RecordingError when the recorder ends before that."""
         deadline = time.monotonic() + _BEGIN_S
         while True:
+            ended = self._process.poll() is not None
             try:
-                return TraceModel.open(self.trace)
+                model = TraceModel.open(self.trace)
             except TraceError as why:
-                ended = self._process.poll() is not None
-                if ended or time.monotonic() > deadline:
-                    said = self._rest().decode("utf-8", "replace").strip()
-                    raise RecordingError(
-                        f"the recording did not begin: {said or why.message}",
-                        "Try it without --tui.",
-                        ExitStatus(self._process.returncode)
-                        if self._process.returncode in (126, 127)
-                        else ExitStatus.TOOL_FAILED,
-                    ) from None
+                problem = why.message
+            else:
+                if model.reader.domains:
+                    return model
+                model.close()
+                problem = "the program did not start"
+            if ended or time.monotonic() > deadline:
+                said = self._rest().decode("utf-8", "replace").strip()
+                code = self._process.returncode
+                raise RecordingError(
+                    f"the recording did not begin: {said or problem}",
+                    "Try it without --tui.",
+                    ExitStatus(code) if code in (126, 127) else ExitStatus.TOOL_FAILED,
+                )
             time.sleep(_POLL_S)
 
     def pump(self, take: Callable[[str], None]) -> int | None:
