@@ -56,7 +56,7 @@ class Recording:
             os.close(slave)
 
     def wait_for_trace(self) -> TraceModel:
-        """The trace, as soon as the program has started. RecordingError when the recorder ends before that."""
+        """The trace, as soon as the program has started; RecordingError where the recorder ends before."""
         deadline = time.monotonic() + _BEGIN_S
         while True:
             ended = self._process.poll() is not None
