@@ -147,9 +147,11 @@ class Descriptors:
             block = self._index.blocks[number]
             for uses in reversed(block.uses):
                 places = self._matching(number, uses, domain, fd)
-                for place in places[::-1].tolist():
-                    at = block.first + place
-                    if at < limit and self._concerns(at, domain, fd):
+                if limit < block.first + block.count:
+                    places = places[: np.searchsorted(places, limit - block.first)]
+                for place in places[::-1]:
+                    at = block.first + int(place)
+                    if self._concerns(at, domain, fd):
                         yield Use(at, nr_of_code(int(block.code[place])))
             number -= 1
 
@@ -159,9 +161,12 @@ class Descriptors:
         while number < len(self._index.blocks):
             block = self._index.blocks[number]
             for uses in list(block.uses):
-                for place in self._matching(number, uses, domain, fd).tolist():
-                    at = block.first + place
-                    if at >= row and self._concerns(at, domain, fd):
+                places = self._matching(number, uses, domain, fd)
+                if row > block.first:
+                    places = places[np.searchsorted(places, row - block.first) :]
+                for place in places:
+                    at = block.first + int(place)
+                    if self._concerns(at, domain, fd):
                         yield Use(at, nr_of_code(int(block.code[place])))
             number += 1
 
