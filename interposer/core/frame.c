@@ -7,10 +7,21 @@
 
 #define FP_XSTATE_MAGIC1 0x46505853u
 #define FX_SW 464
+#define FX_RESERVED 416 /* 48 bytes that nobody writes: what the core's stack had there */
 
 u64 fpstate_size(const void *fpstate) {
   const u32 *sw = (const u32 *)((const u8 *)fpstate + FX_SW);
   return sw[0] == FP_XSTATE_MAGIC1 && sw[1] >= 512 && sw[1] < 0x8000 ? sw[1] : 512;
+}
+
+/* Which components the processor says are in use depends on what the kernel did, not only on the program. Those that
+ * are not hold their initial values in the image: all are said to be in use, here and in every replay. */
+static int all_in_use(u64 fp, u64 size) {
+  static const u64 none[6];
+  u64 features;
+  if (rr_copy((void *)(fp + FX_RESERVED), none, sizeof none)) return 1;
+  if (size < 576) return 0;
+  return rr_copy(&features, (void *)(fp + FX_SW + 8), 8) || rr_copy((void *)(fp + 512), &features, 8);
 }
 
 static int on_stack(const struct stack_k *stack, u64 sp) {
@@ -30,6 +41,7 @@ int frame_build(struct thread *th, struct sigframe *frame, const struct siginfo_
   u64 at = ((fp - sizeof(struct sigframe)) & ~15ul) - 8;
   struct sigframe made;
   copy_bytes(&made.uc, &frame->uc, sizeof made.uc);
+  clear_bytes(made.uc.mc.reserved, sizeof made.uc.mc.reserved);
   made.pretcode = action->restorer;
   made.uc.link = 0;
   made.uc.stack = *alt;
@@ -46,7 +58,7 @@ int frame_build(struct thread *th, struct sigframe *frame, const struct siginfo_
   }
   made.uc.sigmask = th->mask;
   copy_bytes(&made.info, info, sizeof made.info);
-  if (size && rr_copy((void *)fp, (void *)mc->fpstate, size)) return 1;
+  if (size && (rr_copy((void *)fp, (void *)mc->fpstate, size) || all_in_use(fp, size))) return 1;
   if (rr_copy((void *)at, &made, sizeof made)) return 1;
   if (alt->flags & SS_AUTODISARM && sp == alt->sp + alt->size) {
     alt->sp = 0;
