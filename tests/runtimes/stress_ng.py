@@ -30,7 +30,10 @@ _CHANGING = re.compile(r"\[\d+\]|\d+\.\d+ *s|\d+(\.\d+)? secs?")
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one stressor: `verdict`: pass, native (cannot run here), record or replay (failed there)."""
+    """What came of one stressor.
+
+    `verdict`: pass, native (cannot run here), record or replay (failed there).
+    """
 
     name: str
     classes: tuple[str, ...]

@@ -77,7 +77,7 @@ def test_openjdk(same: Same, tmp_path: Path) -> None:
 
 def test_go(same: Same, tmp_path: Path) -> None:
     environment = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"}
-    words = [needs("go"), "build", "-o", tmp_path / "goroutines", PROGRAMS / "goroutines.go"]
+    words = [needs("go"), "build", "-o", str(tmp_path / "goroutines"), str(PROGRAMS / "goroutines.go")]
     subprocess.run(words, check=True, env=environment)
     assert same(tmp_path / "goroutines").endswith("timeout\n")
 
@@ -88,12 +88,12 @@ def test_rust(same: Same, tmp_path: Path) -> None:
 
 
 def test_openmp(same: Same, tmp_path: Path) -> None:
-    words = ["gcc", "-O2", "-fopenmp", "-o", tmp_path / "omp", PROGRAMS / "omp.c"]
+    words = ["gcc", "-O2", "-fopenmp", "-o", str(tmp_path / "omp"), str(PROGRAMS / "omp.c")]
     subprocess.run(words, check=True)
     assert same(tmp_path / "omp").startswith("12.090146129863 ")
 
 
 def test_cplusplus(same: Same, tmp_path: Path) -> None:
-    words = ["g++", "-O2", "-std=c++17", "-pthread", "-o", tmp_path / "async", PROGRAMS / "async.cc"]
+    words = ["g++", "-O2", "-std=c++17", "-pthread", "-o", str(tmp_path / "async"), str(PROGRAMS / "async.cc")]
     subprocess.run(words, check=True)
     assert same(tmp_path / "async").endswith(" caught\n")

@@ -19,7 +19,8 @@ SAME_AS_NATIVE = [
 
 DIFFERENT = [
     "cancel", "domain_anon", "domain_late", "grab_io", "output_threads", "pending_signals", "prefork_64",
-    "race_ints", "race_plain", "race_pointers", "race_queue", "signal_process", "spawn_threaded", "spin_kinds",
+    "race_ints", "race_plain", "race_pointers", "race_queue", "signal_process", "spawn_threaded",
+    "spin_kinds",
     "spin_signals", "sync_objects", "timers",
 ]  # fmt: skip
 
