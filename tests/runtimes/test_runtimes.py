@@ -94,6 +94,6 @@ def test_openmp(same: Same, tmp_path: Path) -> None:
 
 
 def test_cplusplus(same: Same, tmp_path: Path) -> None:
-    words = ["g++", "-O2", "-std=c++17", "-pthread", "-o", str(tmp_path / "async"), str(PROGRAMS / "async.cc")]
-    subprocess.run(words, check=True)
+    words = ["g++", "-O2", "-std=c++17", "-pthread", "-o", str(tmp_path / "async")]
+    subprocess.run([*words, str(PROGRAMS / "async.cc")], check=True)
     assert same(tmp_path / "async").endswith(" caught\n")

@@ -18,7 +18,7 @@ def test_a_race_is_found_and_replays(build: Callable[[str], Path], record: Recor
         assert (again.returncode, again.stdout) == (1, "the race was hit\n"), again.stderr
 
 
-@pytest.mark.parametrize("name", ["race_queue", "mutexes", "prefork_64", "sync_objects", "spawn_threaded"])
+@pytest.mark.parametrize("name", ["race_queue", "futex_ops", "prefork_64", "sync_objects", "spawn_threaded"])
 def test_programs_under_chaos(name: str, build: Callable[[str], Path], same: Callable[..., Recorded]) -> None:
     recorded = same(build(name), options=("--chaos=12345", "--checksum=200"))
     assert recorded.status == 0 and recorded.out
