@@ -50,6 +50,7 @@ static struct thread *prepare_child(struct thread *th, const struct clone_reques
     child->process->exiting = 0;
     if (want->flags & CLONE_FILES) child->process->kept_file = 0;
     child->process->execing = 0;
+    child->process->pid = 0;
     child->process->guest = 1;
   }
   if (want->flags & CLONE_CHILD_CLEARTID) child->clear_tid = want->ctid;
@@ -79,23 +80,24 @@ static void log_child(struct thread *th, const struct clone_request *want, s64 r
 
 #define KERNEL_FLAGS(flags) ((flags) & ~(CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID))
 
-/* A vfork's child that neither ended nor executed anything before its parent went on was killed. */
-static int was_killed(const struct thread *child) { return !child->process->exiting && !child->process->execing; }
+/* A vfork's child that neither ended nor executed anything before its parent went on was killed. (Its thread block may
+ * be somebody else's by then; its process is its own until the parent lets go of it.) */
+static int was_killed(const struct process *of) { return !of->exiting && !of->execing; }
 
-static void forget_killed(struct thread *child) {
+static void forget_killed(const struct process *of) {
   u32 held = RING->baton;
-  if (!was_killed(child)) return;
-  __atomic_fetch_sub((u32 *)&RING->ntasks, child->process->nthreads, __ATOMIC_ACQ_REL);
-  if ((held & 0x7fffffff) == child->real_tid) {
+  if (!was_killed(of)) return;
+  __atomic_fetch_sub((u32 *)&RING->ntasks, of->nthreads, __ATOMIC_ACQ_REL);
+  if (of->pid && (held & 0x7fffffff) == of->pid) {
     __atomic_compare_exchange_n(&((struct rr_ring *)RR_RING)->baton, &held, 0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     if (held & 0x80000000) futex_wake(&RING->baton, 0x7fffffff);
   }
 }
 
-static void log_killed(struct thread *th, const struct thread *child) {
-  if (!was_killed(child) || !child->tid) return;
+static void log_killed(struct thread *th, const struct process *of) {
+  if (!was_killed(of) || !of->pid) return;
   log_begin(th, RR_K_DEATH, SIGKILL, 0, (u64[6]){RR_SIG_ENTRY, 0, 0, 0, 0, 0});
-  th->event.task = child->tid;
+  th->event.task = of->pid;
   log_commit(th, 0);
 }
 
@@ -103,6 +105,7 @@ static s64 record_thread(struct thread *th, u64 nr, u64 *args, u64 ip, const str
   int waits = (want->flags & CLONE_VFORK) != 0;
   struct thread *child = prepare_child(th, want);
   if (!child) return record_made(th, nr, args, ip, -EAGAIN);
+  struct process *process = child->process;
   __atomic_fetch_add((u32 *)&RING->ntasks, 1, __ATOMIC_ACQ_REL);
   if (!child->new_process) th->process->nthreads++;
   if (waits) {
@@ -123,11 +126,11 @@ static s64 record_thread(struct thread *th, u64 nr, u64 *args, u64 ip, const str
   }
   if (waits) {
     u32 held = RING->baton;
-    if (result > 0 && child->process->execing && (held & 0x7fffffff) == child->real_tid && !logging()) RING->baton = 0;
-    if (result > 0) forget_killed(child);
+    if (result > 0 && process->execing && (held & 0x7fffffff) == process->pid && !logging()) RING->baton = 0;
+    if (result > 0) forget_killed(process);
     baton_take(th);
-    if (result > 0) log_killed(th, child);
-    if (result > 0) child->process->used = 0;
+    if (result > 0) log_killed(th, process);
+    if (result > 0) process->used = 0;
   }
   set_real_mask(old);
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
