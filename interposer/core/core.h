@@ -55,7 +55,7 @@ extern char rr_copy_at[], rr_copy_fail[], rr_strcopy_at[], rr_strcopy_fail[], rr
 extern char rr_equal_at[], rr_equal_fail[];
 
 /* ---- per process: what threads of one process share (a vfork child has its own) ---- */
-#define MAX_SHARED_MAPS 256
+#define MAX_SHARED_MAPS 4096
 #define FD_CACHE 1024
 
 struct shared_map { /* a live MAP_SHARED mapping of an object that has a name */
@@ -76,7 +76,7 @@ struct process {
   struct sigaction_k actions[65]; /* the program's own dispositions */
   u8 fd_class[FD_CACHE];          /* enum fd_class */
   u8 fd_waits[FD_CACHE];          /* 0 unknown, 1 a call on it may wait, 2 it never does */
-  u8 unmapped[FD_CACHE];          /* = space.map_generation: no shared mapping shows this descriptor's file */
+  u32 unmapped[FD_CACHE];         /* = space.map_generation: no shared mapping shows this descriptor's file */
   u32 kept_file;    /* replay: the file mapped last (0: none), which is open as kept_fd */
   s32 kept_fd;
   u64 kept_shift;   /* what its offsets differ by in kept_fd */
@@ -94,7 +94,7 @@ struct space {
   u32 no_cpuid_fault;
   u32 hardware_fsgsbase;
   u32 nshared;          /* entries of `shared` in use */
-  u8 map_generation;    /* of `shared`; never 0 */
+  u32 map_generation;    /* of `shared`; never 0 */
   u32 writable_shared;  /* of them writable, and anonymous ones: decides whether a fork shares the domain */
   u32 reported_calls[16]; /* bit set: call numbers already reported as unknown */
   struct shared_map shared[MAX_SHARED_MAPS];

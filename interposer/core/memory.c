@@ -269,7 +269,7 @@ void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result) {
     case RR_NR_truncate: break;
     default: return;
   }
-  u8 *unmapped = nr != RR_NR_truncate && (u32)fd < FD_CACHE ? &th->process->unmapped[fd] : NULL;
+  u32 *unmapped = nr != RR_NR_truncate && (u32)fd < FD_CACHE ? &th->process->unmapped[fd] : NULL;
   if (unmapped && *unmapped == space.map_generation) return;
   if (nr == RR_NR_truncate ? SYS2(RR_NR_stat, args[0], &s) < 0 : SYS2(RR_NR_fstat, fd, &s) < 0) return;
   if (!is_mapped(&s)) {
