@@ -26,6 +26,10 @@ def text_of(code: int, b: int, c: int) -> str:
                 return f"ioctl {b:#x} is not known: it answered ENOTTY"
             return f"{call_name(c)} {b:#x} is not known: it answered EINVAL"
         case abi.Report.SHARED_OUTSIDE:
+            if call_name(b) == "shmget":
+                return "memory to share with the X server was refused: pictures go through its socket"
+            if call_name(b) == "connect":
+                return "the name service cache was refused, as its memory is shared: names are looked up directly"
             return (
                 f"memory at {b:#x} is shared with processes outside of the recording: "
                 "what they write there is not recorded"

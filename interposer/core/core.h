@@ -96,6 +96,7 @@ struct space {
   u32 nshared;          /* entries of `shared` in use */
   u32 map_generation;    /* of `shared`; never 0 */
   u32 writable_shared;  /* of them writable, and anonymous ones: decides whether a fork shares the domain */
+  u32 display_client;     /* connected to an X server */
   u32 reported_calls[16]; /* bit set: call numbers already reported as unknown */
   struct shared_map shared[MAX_SHARED_MAPS];
 };

@@ -6,6 +6,15 @@
  */
 #include "core.h"
 
+static int contains(const char *text, const char *part) {
+  for (; *text; text++) {
+    u32 n = 0;
+    while (part[n] && text[n] == part[n]) n++;
+    if (!part[n]) return 1;
+  }
+  return 0;
+}
+
 /* Copies of signal masks given to the kernel, without the core's own signals. */
 struct masks { u64 mask, pair[2]; };
 
@@ -61,6 +70,24 @@ static int names_hidden_fd(const struct effects *fx, const u64 *args) {
   for (u32 i = 0; i < 6; i++)
     if (mask & (1u << i) && hidden_fd(args[i])) return 1;
   return 0;
+}
+
+/* Memory that a process outside the recording would write is refused where its user has another way: a client of an X
+ * server that gets no System V segment sends its pictures through the socket, and one that cannot reach nscd asks for
+ * itself. The error, or 0. */
+static s64 shared_outside(u64 nr, const u64 *args) {
+  char path[112] = {0};
+  if (nr == RR_NR_shmget && space.display_client && args[0] == 0) {
+    report(RR_REP_SHARED_OUTSIDE, nr, 0, 0);
+    return -ENOSYS;
+  }
+  if (nr != RR_NR_connect || args[2] < 4 || args[2] > 110 || rr_copy(path, (void *)args[1], args[2])) return 0;
+  if (*(u16 *)path != AF_UNIX) return 0;
+  const char *name = path + 2 + !path[2];
+  if (contains(name, ".X11-unix/X")) space.display_client = 1;
+  if (!contains(name, "/nscd/socket")) return 0;
+  report(RR_REP_SHARED_OUTSIDE, nr, 0, 0);
+  return -111; /* ECONNREFUSED */
 }
 
 /* Whether this call, of those that may wait in general, can do so now. */
@@ -158,6 +185,10 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (fx.treat == RR_T_REFUSE) return refuse(th, nr, args, ip, -ENOSYS, nr == RR_NR_rseq || nr == RR_NR_clone3 ? 0 : RR_REP_REFUSED);
   if (fx.unknown) return refuse(th, nr, args, ip, nr == RR_NR_ioctl ? -ENOTTY : -EINVAL, RR_REP_UNKNOWN_IOCTL);
   if (names_hidden_fd(&fx, args)) return refuse(th, nr, args, ip, -EBADF, 0);
+  if (nr == RR_NR_shmget || nr == RR_NR_connect) {
+    result = shared_outside(nr, args);
+    if (result) return refuse(th, nr, args, ip, result, 0);
+  }
   u32 class = fx.flags & RR_CF_ECHO ? fd_class(th, args[0]) : FD_OTHER;
   int carries = 0;
   if (fx.flags & RR_CF_XFER) {

@@ -13,7 +13,7 @@ from .conftest import FOLDER, Recorder
 HELPERS = {"refuse"}
 """Not programs to record: they are run around a recording."""
 
-VARIES = {"addresses", "counters", "many_signals", "unknown", "vtimer", "keys_and_quotas"}
+VARIES = {"addresses", "counters", "many_signals", "unknown", "vtimer", "keys_and_quotas", "outside"}
 """Print other things natively than recorded: times, or what docs/limits.md names."""
 
 
@@ -35,6 +35,10 @@ SAID = {
     ),
     "credentials": ("prctl 0x3039 is not known: it answered EINVAL",),
     "keys_and_quotas": ("keyctl 0x270f is not known: it answered EINVAL",),
+    "outside": (
+        "memory to share with the X server was refused: pictures go through its socket",
+        "the name service cache was refused, as its memory is shared: names are looked up directly",
+    ),
     "old_entries": ("a 32-bit system call cannot be recorded: it answered ENOSYS",),
 }
 """What the recorder must have said, each sentence once."""
