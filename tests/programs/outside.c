@@ -1,4 +1,4 @@
-/* Shows that memory to be shared with an X server, and nscd's, is refused while recording: prints the errors. */
+/* outside.c - memory to be shared with an X server, and nscd's, is refused while recording: prints the errors. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -29,10 +29,13 @@ static int receive(int socket, size_t room) {
   return fd;
 }
 int main(void) {
-  int pair[2], on = 1;
+  int pair[2], go[2], on = 1;
+  char c;
   NEED(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+  NEED(!pipe(go));
   pid_t child = fork();
   if (!child) {
+    read(go[0], &c, 1);
     int fd = receive(pair[1], 256);
     write(fd, "written by the child\n", 21);
     _exit(0);
@@ -40,6 +43,7 @@ int main(void) {
   int file = open("file", O_CREAT | O_RDWR | O_TRUNC, 0600);
   fflush(stdout);
   send_fd(pair[0], file);
+  write(go[1], "x", 1);
   wait(NULL);
   char text[64];
   ssize_t n = pread(file, text, sizeof text, 0);
