@@ -29,7 +29,7 @@ def text_of(code: int, b: int, c: int) -> str:
             if call_name(b) == "shmget":
                 return "memory to share with the X server was refused: pictures go through its socket"
             if call_name(b) == "connect":
-                return "the name service cache was refused, as its memory is shared: names are looked up directly"
+                return "nscd was refused, as its memory is shared: names are looked up directly"
             return (
                 f"memory at {b:#x} is shared with processes outside of the recording: "
                 "what they write there is not recorded"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from replayer import search
 from replayer.debuggee import Debuggee, Triggers, Watch, Why
 from replayer.errors import NothingToReplayError
 from replayer.lines import Lines
@@ -334,8 +335,9 @@ def test_shared_memory_is_not_shared_with_checkpoints(recorded: Record) -> None:
         timeline.close()
 
 
-def test_long_searches_tell_how_far_they_are(recorded: Record) -> None:
-    """GIVEN seconds of computing WHEN searched backwards THEN what is told of the progress names events."""
+def test_long_searches_tell_how_far_they_are(recorded: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GIVEN every step worth telling WHEN searched backwards THEN what is told names events."""
+    monkeypatch.setattr(search, "_TELL_EVERY", -1.0)
     walk = Walk(recorded("spin.c"))
     timeline = walk.timeline
     told: list[tuple[float, str]] = []

@@ -37,7 +37,7 @@ SAID = {
     "keys_and_quotas": ("keyctl 0x270f is not known: it answered EINVAL",),
     "outside": (
         "memory to share with the X server was refused: pictures go through its socket",
-        "the name service cache was refused, as its memory is shared: names are looked up directly",
+        "nscd was refused, as its memory is shared: names are looked up directly",
     ),
     "old_entries": ("a 32-bit system call cannot be recorded: it answered ENOSYS",),
 }
