@@ -16,7 +16,7 @@ from interposer import image, kernel, launch, ptrace
 from interposer.channel import Channel
 from interposer.errors import Gone, InjectError, LaunchError
 from interposer.shared import GlobalPage
-from recorder import images
+from recorder import images, settings
 from recorder.errors import RecordError
 from recorder.files import FileTable
 from recorder.options import RecordOptions, RecordResult
@@ -50,11 +50,13 @@ def record(options: RecordOptions) -> RecordResult:
     hello, theirs = Channel.pair(credentials=True)
     image_fd = os.open(core_image.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        command = launch.Command(
-            tuple(options.command),
-            os.environ if options.env is None else options.env,
-            str(options.cwd) if options.cwd is not None else None,
-        )
+        environment = os.environ if options.env is None else options.env
+        cwd = str(options.cwd) if options.cwd is not None else None
+        added = settings.needed(options.command[0], environment, cwd)
+        if added:
+            words = " ".join(f"{name}={value}" for name, value in added.items())
+            options.notify(f"{words} is set: the program's threads would wait for each other by spinning")
+        command = launch.Command(tuple(options.command), {**environment, **added}, cwd)
         try:
             child = launch.fork(command, [theirs.fileno(), image_fd, page.fd])
         finally:
