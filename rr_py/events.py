@@ -117,7 +117,8 @@ class Tasks:
 class Selection:
     """Goes through a trace and yields what a filter lets pass, with all regions of each event.
 
-    Output that did not fit into an event precedes it in events of kind DATA; it is put together here.
+    Output that did not fit into an event precedes it in events of kind DATA, and what a call that waited
+    was given stands in its RELEASE; both are put together here.
     """
 
     reader: TraceReader
@@ -151,9 +152,9 @@ class Selection:
                 yield chunk, 0, len(chunk)
 
     def _needed(self, chunk: Chunk, start: int, chosen: npt.NDArray[np.bool_]) -> list[int]:
-        """Chosen events, all DATA events, and the call that each of those belongs to."""
+        """Chosen events, all DATA and RELEASE events, and the call that each of those belongs to."""
         events = chunk.events[start : start + len(chosen)]
-        data = np.flatnonzero(events["kind"] == Kind.DATA)
+        data = np.flatnonzero((events["kind"] == Kind.DATA) | (events["kind"] == Kind.RELEASE))
         waiting = [(0, task) for domain, task in self._more if domain == chunk.domain]
         if not len(data) and not waiting:
             return list(map(int, np.flatnonzero(chosen)))
@@ -169,7 +170,7 @@ class Selection:
         event = chunk.view(i)
         regions = chunk.regions(i)
         key = (event.domain, event.task)
-        if event.kind == Kind.DATA:
+        if event.kind in (Kind.DATA, Kind.RELEASE):
             self._more.setdefault(key, []).extend(regions)
         elif event.kind == Kind.SYSCALL:
             regions = self._more.pop(key, []) + regions

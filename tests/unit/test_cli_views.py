@@ -231,6 +231,22 @@ def test_output_in_parts_is_put_together_with_its_own_call(trace: Path) -> None:
     assert found == {3: b"", 5: b"", 7: b"first half, second half"}
 
 
+def test_a_call_that_waited_has_its_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # GIVEN a call whose path stands in the event with which it gave up the baton
+    path = tmp_path / "waited.bin"
+    writer = TraceWriter.create(path, {})
+    writer.add_domain(DomainStart(domain=1, kind="exec", pid=SHELL, ppid=1, time=1, comm="sh", exe="/bin/sh"))
+    name = (RegionKind.IN, 1, b"/srv/data\0")
+    call: dict[str, Any] = {"nr": OPENAT, "args": [0xFFFFFFFFFFFFFF9C, 0x1000, 0]}
+    released = event(SHELL, Kind.RELEASE, name, **call)
+    made = event(SHELL, Kind.SYSCALL, nr=OPENAT, result=3, flags=8, args=call["args"])
+    writer.add_events(1, 0, *encode([event(SHELL, Kind.EXEC), released, opened(CHILD, b"/b", 4), made], 1000))
+    writer.close({})
+    # WHEN it is dumped, or looked for by path THEN the path is there
+    assert funnel.main(["dump", "--path", "/srv/*", str(path)]) == 0
+    assert 'openat(AT_FDCWD, "/srv/data", O_RDONLY) = 3' in capsys.readouterr().out
+
+
 def test_a_process_after_the_other_in_the_order_of_the_program(trace: Path) -> None:
     with TraceReader.open(trace) as reader:
         assert domains_in_order(reader) == [1, 2, 3]
