@@ -85,7 +85,7 @@ static s64 shared_outside(u64 nr, const u64 *args) {
   if (*(u16 *)path != AF_UNIX) return 0;
   const char *name = path + 2 + !path[2];
   if (contains(name, ".X11-unix/X")) space.display_client = 1;
-  if (!contains(name, "/nscd/socket")) return 0;
+  if (!contains(name, "/nscd/socket") || SYS3(RR_NR_faccessat, -100, name, 0) < 0) return 0; /* not running: nothing to say */
   report(RR_REP_SHARED_OUTSIDE, nr, 0, 0);
   return -111; /* ECONNREFUSED */
 }
