@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Protocol
 
 from interfaces import abi
@@ -94,8 +95,9 @@ class Feeder:
                 self._advance()
         except Exception as error:
             self.failure = error
-            if self._wait_free():
-                self._publish(b"", last=True)
+            with suppress(Exception):  # the ring is gone when the tool is interrupted
+                if self._wait_free():
+                    self._publish(b"", last=True)
 
     def _wait_free(self) -> bool:
         """Wait until the next slot is free; False when the feeder is being closed."""
