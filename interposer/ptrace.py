@@ -227,7 +227,7 @@ class Memory:
                     raise
                 self._writable = False
                 self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             raise Gone(tid) from None
 
     def __enter__(self) -> Self:
