@@ -1,5 +1,7 @@
-/* Two threads that lock two mutexes in opposite order; main joins them for ever. Prints when both hold one. */
+/* Two threads that lock two mutexes in opposite order; main joins them for ever. Prints when glibc marks
+ * both mutexes as waited for: from then on each thread is in its second lock. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
@@ -12,6 +14,7 @@ int main(void) {
   pthread_create(&t[0], NULL, forwards, NULL);
   pthread_create(&t[1], NULL, backwards, NULL);
   pthread_barrier_wait(&both);
+  while (__atomic_load_n(&a.__data.__lock, __ATOMIC_SEQ_CST) != 2 || __atomic_load_n(&b.__data.__lock, __ATOMIC_SEQ_CST) != 2) sched_yield();
   printf("both wait\n");
   fflush(stdout);
   pthread_join(t[0], NULL);
