@@ -96,24 +96,25 @@ def _futex(address: int, operation: int, value: int, timeout_ns: int = 0) -> Non
 
 def record_library(
     options: RecordOptions,
-    interfaces: Sequence[Interface],
+    interfaces: Callable[[], Sequence[Interface]],
     modules: list[tuple[int, int, str]] | None = None,
 ) -> RecordResult:
     """Run `options.command` and log what crosses the interfaces, until the program ends.
 
-    Only the first program is recorded, not those it starts. `modules` is filled with what the program loaded:
-    address, size, path. Raises, before the program has run: EngineError,
-    RecordError, TraceWriteError.
+    `interfaces` is called while Frida enters the program, which waits. Only the first program is recorded,
+    not those it starts. `modules` is filled with what the program loaded: address, size, path. Raises, before
+    the program has run: EngineError, RecordError, SpecError, TraceWriteError.
     """
     if not options.command:
         raise RecordError("no program to record", "Name one.", ExitStatus.CANNOT_RUN)
-    plan = Plan(interfaces, RECORD)
-    engine = Engine(plan, SLOTS * SLOT_SIZE)
+    engine = Engine(RECORD, SLOTS * SLOT_SIZE)
     try:
         env = os.environ if options.env is None else options.env
         cwd = str(options.cwd) if options.cwd is not None else os.getcwd()
         pid = engine.start(options.command, env, cwd)
         try:
+            plan = Plan(interfaces(), RECORD)
+            engine.place(plan)
             meta = _meta(options, plan, cwd)
             writer = (
                 TraceWriter.create_numbered(Path.cwd(), meta)

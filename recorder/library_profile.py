@@ -62,7 +62,7 @@ def run(options: RecordOptions, interfaces: Sequence[Interface]) -> Run:
     modules: list[tuple[int, int, str]] = []
     with tempfile.TemporaryDirectory(prefix="rr-py-profile-") as folder:
         trace = Path(folder) / "trace.bin"
-        result = record_library(options._replace(trace=trace, notify=_nothing), interfaces, modules)
+        result = record_library(options._replace(trace=trace, notify=_nothing), lambda: interfaces, modules)
         found = Run(result, Modules(modules), size=trace.stat().st_size)
         with TraceReader.open(trace) as reader:
             names = numbered(list(interfaces))

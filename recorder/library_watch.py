@@ -36,9 +36,10 @@ class Watch:
         self._known: dict[int, Function | Callback] = plan.functions()
         self._tell = tell
         self.pid = pid
-        self._engine = Engine(plan, SLOTS * SLOT_SIZE)
+        self._engine = Engine(WATCH, SLOTS * SLOT_SIZE)
         try:
             self._engine.attach(pid)
+            self._engine.place(plan)
             self._engine.read_news()
             if not self._engine.loaded:
                 names = ", ".join(so for item in interfaces for so in item.libraries)

@@ -64,17 +64,20 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
     """Run the recorded program again with its libraries' functions answered from the log."""
     began = time.monotonic()
     with TraceReader.open(options.trace) as reader:
-        plan = plan_of(reader.meta)
         info = reader.domains[_DOMAIN]
-        engine = Engine(plan, 0)
+        engine = Engine(REPLAY, 0)
         try:
-            size = engine.fill_area(flat_log(reader))
-            control = engine.control
-            control.end, control.task = size, info.pid
             env = dict(item.partition("=")[::2] for item in info.envp)
             cwd = info.cwd if os.path.isdir(info.cwd) else None
             with _output(options):
                 engine.start(info.argv, env, cwd)
+            try:
+                engine.control.end = engine.fill_area(flat_log(reader))
+                engine.control.task = info.pid
+                engine.place(plan_of(reader.meta))
+            except BaseException:
+                engine.kill()
+                raise
             return _Replaying(options, reader, engine, began).run()
         finally:
             engine.close()

@@ -1,11 +1,13 @@
 // Puts the stubs of library interfaces in place. The plan comes from interposer/library/engine.py.
 const LIBC = ['memset', 'memcpy', 'memcmp', 'strlen', 'strnlen', 'wcslen', 'syscall', 'clock_gettime', '__errno_location',
   'malloc', 'realloc', 'free', '__register_atfork'];
-const loaded = {};       // soname -> module
-const hooked = {};       // function -> number of hooks
+const loaded = {};       // interface and path -> interface and module
 const targets = new Map();
 const problems = [];
-const imported = [];
+const redirected = [];  // functions that take no jump: replaced where modules import them
+const imports = new Map();  // module path -> Map(imported name -> slot or null)
+const wanted = new Set();   // names that some module imports
+let looksUp = false;        // a module may look any function up by its name
 const STATE_SIZE = 131072;
 const SLOTS = 64;
 const keep = [];
@@ -37,18 +39,18 @@ function exportsOf(module) {
 function install(interfaceIndex, module) {
   const part = parts[interfaceIndex];
   for (const item of part.functions) {
-    if (item.done) continue;
+    if (item.done || (isSystem(module) && !looksUp && !wanted.has(item.name))) continue;
     let target = module.findExportByName(item.name);
     if (target === null) continue;
     try {
       const stub = part.module['rr_f_' + item.name];
       const before = targets.get(target.toString());
       if (before !== undefined) {
-        if (before.imported) redirectAll({ name: item.name, target, stub: before.stub });
+        if (before.redirected) redirectAll({ name: item.name, target, stub: before.stub });
         item.done = true;
         continue;
       }
-      const known = { stub, imported: false };
+      const known = { stub, redirected: false };
       targets.set(target.toString(), known);
       if (item.variadic !== '') {
         const other = module.findExportByName(item.variadic);
@@ -68,7 +70,7 @@ function install(interfaceIndex, module) {
           item.done = true;
           continue;
         }
-        known.imported = true;
+        known.redirected = true;
         redirectAll({ name: item.name, target, stub });
       }
       item.done = true;
@@ -126,32 +128,83 @@ function moveTiny(target, stub) {
 }
 
 function redirectAll(item) {
-  imported.push(item);
+  redirected.push(item);
   for (const module of Process.enumerateModules()) redirect(module, item);
 }
 
-// A function too short to take a jump is replaced where other modules import it.
+// Replaces a function where a module imports it: in its linkage table, bound or not, and wherever else the linker
+// has put the address into the module's data.
 function redirect(module, item) {
-  for (const entry of module.enumerateImports()) {
-    if (entry.name !== item.name || entry.slot === undefined) continue;
-    Memory.protect(entry.slot, 8, 'rw-');
-    entry.slot.writePointer(item.stub);
+  const names = importsOf(module);
+  if (!names.has(item.name)) return;
+  const slot = names.get(item.name);
+  if (slot !== null) put(slot, item.stub);
+  const pattern = new Uint8Array(8);
+  new DataView(pattern.buffer).setBigUint64(0, BigInt(item.target.toString()), true);
+  const text = Array.from(pattern, byte => byte.toString(16).padStart(2, '0')).join(' ');
+  for (const range of [...module.enumerateRanges('rw-'), ...module.enumerateRanges('r--')]) {
+    if (range.protection.includes('x')) continue;
+    for (const found of Memory.scanSync(range.base, range.size, text))
+      if (found.address.and(7).isNull()) put(found.address, item.stub);
   }
+}
+
+function put(slot, value) {
+  const range = Process.findRangeByAddress(slot);
+  const readOnly = range !== null && !range.protection.includes('w');
+  if (readOnly) Memory.protect(slot, 8, 'rw-');
+  slot.writePointer(value);
+  if (readOnly) Memory.protect(slot, 8, range.protection);
+}
+
+function importsOf(module) {
+  let names = imports.get(module.path);
+  if (names !== undefined) return names;
+  names = new Map();
+  imports.set(module.path, names);
+  if (isFridas(module)) return names;
+  for (const entry of module.enumerateImports()) {
+    names.set(entry.name, entry.slot === undefined ? null : entry.slot);
+    if (!isSystem(module)) wanted.add(entry.name);
+  }
+  if (!isSystem(module) && (names.has('dlsym') || names.has('dlvsym'))) looksUp = true;
+  return names;
+}
+
+function isFridas(module) {
+  return module.name.startsWith('frida-agent');
+}
+
+function isSystem(module) {
+  return /^(ld-linux|libc\.so|libpthread\.so)/.test(module.name);
 }
 
 function matches(module, soname) {
   return module.name === soname || module.name.startsWith(soname + '.');
 }
 
+// Functions of the C library are replaced when somebody imports them, or may look them up: there are many.
+function completeSystem() {
+  plan.interfaces.forEach((item, index) => {
+    for (const module of Object.values(loaded))
+      if (module.interface === item.name && isSystem(module.module)) install(index, module.module);
+  });
+}
+
 function seen(module) {
   emit({ type: 'module', base: module.base.toString(), size: module.size, path: module.path });
-  for (const item of imported) redirect(module, item);
+  const before = wanted.size;
+  const couldLookUp = looksUp;
+  importsOf(module);
+  for (const item of redirected) redirect(module, item);
+  if (wanted.size !== before || looksUp !== couldLookUp) completeSystem();
   plan.interfaces.forEach((item, index) => {
     if (item.libraries.some(soname => matches(module, soname))) {
       if (!((item.name + module.path) in loaded)) {
-        loaded[item.name + module.path] = module.name;
+        loaded[item.name + module.path] = { interface: item.name, module };
         install(index, module);
-        const missing = parts[index].functions.filter(f => !f.done && !f.optional).map(f => f.name);
+        const missing = parts[index].functions.filter(f => !f.optional && !f.done && module.findExportByName(f.name) === null)
+          .map(f => f.name);
         emit({ type: 'loaded', name: item.name, module: module.name, path: module.path, missing, problems: problems.splice(0) });
       }
     }
@@ -183,7 +236,7 @@ rpc.exports = {
     new NativeFunction(runtime.rr_init, 'int', ['pointer', 'pointer'])(control, area);
     const foreign = new NativeFunction(runtime.rr_foreign, 'void', ['uint64', 'uint64']);
     for (const module of Process.enumerateModules())
-      if (/^(ld-linux|libc\.so|libpthread\.so|frida-agent)/.test(module.name)) foreign(uint64(module.base.toString()), module.size);
+      if (isSystem(module) || isFridas(module)) foreign(uint64(module.base.toString()), module.size);
     for (const [base, size] of plan.foreign) foreign(uint64(base), size);
     const symbols = exportsOf(runtime);
     for (const name of ['strlen', 'strnlen', 'wcslen', 'memcpy', 'malloc', 'free']) symbols[name] = names[name];
@@ -203,6 +256,7 @@ rpc.exports = {
         callbacks.add(8 * item.callbacks[name]).writePointer(module['rr_cbr_' + name]);
       parts.push({ module, orig, alt, functions: item.functions.map(f => Object.assign({ done: false }, f)) });
     });
+    for (const module of Process.enumerateModules()) importsOf(module);
     Process.attachModuleObserver({ onAdded(module) { seen(module); }, onRemoved() {} });
     return Object.keys(loaded);
   },

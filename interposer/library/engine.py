@@ -13,11 +13,13 @@ import re
 import signal
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from interfaces.errors import ExitStatus, RrPyError
@@ -123,12 +125,12 @@ class Engine:
     The file has a control page and, behind it, an area: the ring of a recording, or the log of a replay.
     """
 
-    def __init__(self, plan: Plan, area: int) -> None:
+    def __init__(self, mode: int, area: int) -> None:
         if find_spec("frida") is None:
             raise MissingPackageError("frida")
-        self.plan = plan
+        self.plan = Plan([], mode)
         self.area_size = area
-        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) and plan.mode != REPLAY else None
+        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) and mode != REPLAY else None
         self._fd, self.path = tempfile.mkstemp(prefix="rr-py-library-", dir=folder)
         os.ftruncate(self._fd, CONTROL_SIZE + area)
         self.memory = mmap.mmap(self._fd, CONTROL_SIZE + area)
@@ -141,6 +143,7 @@ class Engine:
         self._news_rest = b""
         self._session: Any = None
         self._keeper: Keeper | None = None
+        self._entering: Future[tuple[Any, Any]] | None = None
         self._script: Any = None
 
     def fill_area(self, pieces: Iterable[bytes]) -> int:
@@ -166,23 +169,35 @@ class Engine:
         ctypes.CDLL(None).syscall(202, ctypes.c_void_p(address), 0, 0, limit)
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> int:
-        """Start the program, waiting, with the stubs placed. Returns its process id."""
+        """Start the program, waiting, and let Frida enter it meanwhile. Returns its process id.
+
+        `place` must follow, or `kill`.
+        """
         find_program(argv[0], env, cwd)
         self._keeper = spawn(argv, env, cwd)
         self.pid = self._keeper.pid
-        self._fill()
-        try:
-            self._inject()
-        except BaseException:
-            self.kill()
-            raise
+        self._entering = Future()
+        Thread(target=self._enter, args=[self._entering], daemon=True).start()
         return self.pid
 
     def attach(self, pid: int) -> None:
-        """Put the stubs into a running program."""
+        """Let Frida enter a running program; `place` must follow."""
         self.pid = pid
-        self._fill()
-        self._inject()
+        self._entering = Future()
+        self._enter(self._entering)
+
+    def place(self, plan: Plan) -> None:
+        """Put the stubs of a plan in their places."""
+        self.plan = plan
+        control = self.control
+        control.mode, control.tool_pid, control.pid = plan.mode, os.getpid(), self.pid
+        control.task = control.task or self.pid
+        try:
+            self._place()
+        except BaseException:
+            if self._keeper is not None:
+                self.kill()
+            raise
 
     def resume(self) -> None:
         """Let a started program run."""
@@ -231,43 +246,68 @@ class Engine:
         os.close(self._fd)
         os.close(self._news)
 
-    def _fill(self) -> None:
-        control = self.control
-        control.mode, control.tool_pid, control.pid = self.plan.mode, os.getpid(), self.pid
-        control.task = control.task or self.pid
+    def _enter(self, entered: Future[tuple[Any, Any]]) -> None:
+        """Import Frida, which takes a while, and load the script; in a thread, while interfaces are read."""
+        try:
+            import frida
 
-    def _inject(self) -> None:
+            session = frida.get_local_device().attach(self.pid)
+            agent = (files("interposer.library") / "agent.js").read_text(encoding="utf-8")
+            script = session.create_script(agent)
+            script.on("message", self._message)
+            script.load()
+            entered.set_result((session, script))
+        except BaseException as why:
+            entered.set_exception(why)
+
+    def _place(self) -> None:
+        message = self.plan.message()
+        message.update(
+            path=self.path,
+            control=CONTROL_SIZE,
+            area=self.area_size,
+            replaying=self.plan.mode == REPLAY,
+            news=self._news_path,
+            spare=[*self._keeper.spare] if self._keeper is not None else [],
+        )
+        self._session, self._script = self._entered()
+        message["foreign"] = _frida_ranges(self.pid)
         import frida
 
         try:
-            self._session = frida.get_local_device().attach(self.pid)
-            agent = (files("interposer.library") / "agent.js").read_text(encoding="utf-8")
-            self._script = self._session.create_script(agent)
-            self._script.on("message", self._message)
-            self._script.load()
-            message = self.plan.message()
-            message.update(
-                path=self.path,
-                control=CONTROL_SIZE,
-                area=self.area_size,
-                replaying=self.plan.mode == REPLAY,
-                news=self._news_path,
-                foreign=_frida_ranges(self.pid),
-                spare=[*self._keeper.spare] if self._keeper is not None else [],
-            )
             self._script.exports_sync.start(message)
         except frida.core.RPCException as why:
             raise EngineError(f"the stubs cannot be made: {why.args[0]}", "See docs/interfaces.md.") from None
-        except (frida.ProcessNotFoundError, frida.PermissionDeniedError) as why:
-            raise EngineError(
-                f"process {self.pid}: {why}", "Check the number, and that the process is yours."
-            ) from None
+        except frida.InvalidOperationError:
+            text = f"process {self.pid} ended while stubs were put into it"
+            raise EngineError(text, "Try again.") from None
         for path in (self.path, self._news_path):
             with suppress(OSError):
                 os.unlink(path)
         if self.plan.mode == RECORD:
             self._script.eternalize()
             self._session.detach()
+
+    def _entered(self) -> tuple[Any, Any]:
+        """What `_enter` came to. Raises EngineError."""
+        assert self._entering is not None
+        why = self._entering.exception()
+        if why is None:
+            return self._entering.result()
+        import frida
+
+        known = (
+            frida.ProcessNotFoundError,
+            frida.PermissionDeniedError,
+            frida.ProcessNotRespondingError,
+            frida.TransportError,
+            frida.NotSupportedError,
+            frida.InvalidOperationError,
+        )
+        if isinstance(why, known):
+            text = f"Frida cannot enter process {self.pid}: {why}"
+            raise EngineError(text, "Check the number, and that the process is yours.") from None
+        raise why
 
     def _message(self, message: Mapping[str, Any], data: object) -> None:
         self.errors.append(str(message.get("description", message)))

@@ -1,8 +1,8 @@
 """Starting a program so that it waits, with its libraries loaded, at its entry point.
 
 Frida reaps what it spawns and what it works in, and with it the program's exit status. So a keeper process is
-the program's parent. A jump to
-itself stands at the entry point until `Waiting.go`: no signal, no stop that the program could notice.
+the program's parent. At the entry point stands a loop around pause() until `Waiting.go`: no signal, no stop
+that the program could notice, no processor time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from interposer.errors import Gone, LaunchError
 
 _AT_ENTRY = 9
 _BREAKPOINT = b"\xcc"
-_LOOP = b"\xeb\xfe"
+_PAUSE_LOOP = bytes.fromhex("b822000000 0f05 ebf7")
+"""mov $__NR_pause, %eax; syscall; jmp to the mov."""
 
 
 @dataclass(slots=True)
@@ -118,17 +119,19 @@ def _keep(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, commands
     os.write(answers, json.dumps({"pid": waiting.pid, "spare": [*waiting.spare]}).encode() + b"\n")
     for standard in (0, 1, 2):
         os.close(standard)
+    status = None
     if os.read(commands, 1) != b"g":
         os.kill(waiting.pid, signal.SIGKILL)
     else:
-        waiting.go()
-    status = os.waitpid(waiting.pid, 0)[1]
+        status = waiting.go()
+    if status is None:
+        status = os.waitpid(waiting.pid, 0)[1]
     os.write(answers, status.to_bytes(4, "little"))
 
 
 @dataclass(slots=True)
 class Waiting:
-    """A program that turns in circles at its entry point.
+    """A program that pauses at its entry point, with what stood there and the registers to begin with.
 
     `spare` are descriptors it holds open that nobody needs, for the one who gets inside first to close.
     """
@@ -136,16 +139,25 @@ class Waiting:
     pid: int
     entry: int
     original: bytes
+    registers: ptrace.Registers
     spare: range
 
-    def go(self) -> None:
-        """Let it run: stopped for the moment in which the bytes are put back."""
-        os.kill(self.pid, signal.SIGSTOP)
-        os.waitpid(self.pid, os.WUNTRACED)
-        with suppress(OSError), open(f"/proc/{self.pid}/mem", "r+b", buffering=0) as memory:
-            memory.seek(self.entry)
-            memory.write(self.original)
-        os.kill(self.pid, signal.SIGCONT)
+    def go(self) -> int | None:
+        """Let it run: traced for the moment in which bytes and registers are put back.
+
+        Returns the wait status of one that has ended meanwhile.
+        """
+        with suppress(Gone):
+            ptrace.seize(self.pid)
+            ptrace.interrupt(self.pid)
+            wait = ptrace.wait(self.pid)
+            if wait.ended:
+                return wait.status
+            with ptrace.Memory(self.pid) as memory:
+                memory.write(self.entry, self.original)
+            ptrace.set_registers(self.pid, self.registers)
+            ptrace.detach(self.pid, wait.forward)
+        return None
 
 
 def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Waiting:
@@ -159,7 +171,7 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Wait
     try:
         entry = _entry(child.pid)
         with ptrace.Memory(child.pid) as memory:
-            original = memory.read(entry, 2)
+            original = memory.read(entry, len(_PAUSE_LOOP))
             memory.write(entry, _BREAKPOINT)
             ptrace.resume(child.pid)
             while True:
@@ -176,7 +188,7 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Wait
                 ptrace.resume(child.pid, wait.forward)
             registers.rip = entry
             ptrace.set_registers(child.pid, registers)
-            memory.write(entry, _LOOP)
+            memory.write(entry, _PAUSE_LOOP)
         ptrace.detach(child.pid)
     except Gone:
         raise LaunchError(
@@ -185,7 +197,7 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Wait
     except BaseException:
         child.kill()
         raise
-    return Waiting(child.pid, entry, original, range(child.fd_base, child.fd_base + abi.FD_COUNT))
+    return Waiting(child.pid, entry, original, registers, range(child.fd_base, child.fd_base + abi.FD_COUNT))
 
 
 def _entry(pid: int) -> int:

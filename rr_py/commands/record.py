@@ -178,7 +178,7 @@ def command(
         passed_on = {"checksum": checksum, "cwd": cwd, "one-domain": one_domain, "chaos": chaos}
         return record_and_browse(passed_on, env, repeat is not None, program, trace)
 
-    from recorder import RecordOptions, record
+    from recorder import RecordOptions
 
     options = RecordOptions(
         command=list(program),
@@ -193,8 +193,12 @@ def command(
     )
     if interfaces:
         result = record_at(options, interfaces, repeat)
+    elif repeat is not None:
+        result = record_until_failure(options, repeat)
     else:
-        result = record(options) if repeat is None else record_until_failure(options, repeat)
+        from recorder import record
+
+        result = record(options)
     if not quiet:
         say(summary(result))
     return end_like(result.status, result.signal)
@@ -214,7 +218,7 @@ def record_at(options: RecordOptions, interfaces: Sequence[str], repeat: int | N
         if value is not None:
             raise click.UsageError(f"{name} is for recording system calls; it cannot go with --interface")
     names = [*interfaces] if "pthread" in interfaces else [*interfaces, "pthread"]
-    return record_library(options, load_all(names))
+    return record_library(options, lambda: load_all(names))
 
 
 def record_until_failure(options: RecordOptions, most: int) -> RecordResult:

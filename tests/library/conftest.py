@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("frida")
-pytest.importorskip("pycparser")
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def need(found: object, what: str) -> None:
+    """Skip the test where something is not installed; in CI, which installs it, fail."""
+    if not found:
+        if os.environ.get("CI"):
+            pytest.fail(
+                f"{what} is not installed: see .ci/packages.txt and the extra 'library'", pytrace=False
+            )
+        pytest.skip(f"needs {what}")
+
+
+@pytest.fixture(autouse=True)
+def packages() -> None:
+    """What the extra 'library' installs."""
+    for name in ("frida", "networkx", "pycparser"):
+        need(find_spec(name), name)
 
 
 @dataclass(frozen=True)
@@ -30,9 +48,7 @@ Tool = Callable[..., Ran]
 @pytest.fixture
 def tool(tmp_path: Path) -> Tool:
     """Runs `rr-py ARGS` in the test's folder."""
-    import sys
-
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(["/".join(__file__.split("/")[:-3])])}
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
 
     def run(*args: str, env_more: dict[str, str] | None = None, stdin: bytes = b"") -> Ran:
         done = subprocess.run(

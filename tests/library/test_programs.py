@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from interfaces.libspec import shipped
-from tests.library.conftest import Build, Tool
+from tests.library.conftest import Build, Tool, need
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -31,8 +31,8 @@ def same(tool: Tool, expected: tuple[bytes, int]) -> None:
     assert (replayed.out, replayed.status) == expected, replayed.err
 
 
-@pytest.mark.skipif(not shutil.which("sqlite3"), reason="needs the sqlite3 shell")
 def test_sqlite_shell_without_its_database(tool: Tool, tmp_path: Path) -> None:
+    need(shutil.which("sqlite3"), "the sqlite3 shell")
     path = tmp_path / "a.db"
     with sqlite3.connect(path) as db:
         db.execute("create table t(a, b, c)")
@@ -61,9 +61,9 @@ print(db.execute('select twice(a), b from t').fetchall(), db.execute('select tot
 """
 
 
-@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs the system's Python")
 def test_python_script_with_zlib_and_sqlite(tool: Tool, tmp_path: Path) -> None:
     """dlopen'ed libraries, and callbacks that call the library again."""
+    need(Path("/usr/bin/python3").exists(), "the system's Python")
     with sqlite3.connect(tmp_path / "p.db") as db:
         db.execute("create table t(a, b)")
         db.executemany("insert into t values (?, ?)", [(1, b"x"), (2, None), (3, "drei")])
@@ -74,8 +74,8 @@ def test_python_script_with_zlib_and_sqlite(tool: Tool, tmp_path: Path) -> None:
     same(tool, expected)
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
 def test_curl_without_its_server(tool: Tool, tmp_path: Path) -> None:
+    need(shutil.which("curl"), "curl")
     (tmp_path / "page").write_text("line\n" * 50000)
     server = subprocess.Popen(
         [
@@ -212,7 +212,6 @@ def test_check_lists_what_escapes(tool: Tool, build: Build, tmp_path: Path) -> N
 
 def test_suggest_cuts_where_least_flows(tool: Tool, build: Build, tmp_path: Path) -> None:
     """A library reads three megabytes and hands over one number."""
-    pytest.importorskip("networkx")
     (tmp_path / "data.gz").write_bytes(gzip.compress(os.urandom(3000000), 1))
     program = build("app", (PROGRAMS / "far.c").read_text(), "-lz")
     done = tool("interface", "suggest", "-o", "app.toml", "--svg", "app.svg", "--", str(program))
@@ -245,11 +244,10 @@ def test_attach_watches_and_leaves_the_process_alone(tool: Tool, build: Build) -
             process.stdout.close()
 
 
-@pytest.mark.skipif(
-    not (shutil.which("Xvfb") and Path("/usr/include/X11/Xlib.h").exists()), reason="needs Xvfb and Xlib"
-)
 def test_x11_program_without_its_display(tool: Tool, build: Build) -> None:
     """Xlib's macros read the Display structure itself."""
+    need(shutil.which("Xvfb"), "Xvfb")
+    need(Path("/usr/include/X11/Xlib.h").exists(), "Xlib")
     program = build("window", (PROGRAMS / "window.c").read_text(), "-lX11")
     told, tell = os.pipe()
     server = subprocess.Popen(
