@@ -104,6 +104,7 @@ class RegionKind(IntEnum):
     DOMAIN = 8
     SIZE = 9
     LENGTH = 10
+    FILL = 11
 
 
 EVENT_SIZE = 96
@@ -124,6 +125,9 @@ EVENT_FIELDS = [
 
 REGION_HEADER = struct.Struct("<QIBBH")
 MAPPED = struct.Struct("<II")
+FILL = struct.Struct("<QQ")
+FILL_MIN, FILL_MAX = 64, 65536
+FILLS_MAX = 0x2000000
 
 SLOTS = 8
 SLOT_SIZE = 0x100000
@@ -382,9 +386,13 @@ class Region(NamedTuple):
 
 
 def iter_regions(payload: bytes | bytearray | memoryview) -> Iterator[Region]:
-    """Yield the regions of one event's payload; ValueError where the bytes are not whole regions."""
+    """Yield the regions of one event's payload; ValueError where the bytes are not whole regions.
+
+    A FILL region comes out as the OUT region that it stands for; those of an event unfold to `FILLS_MAX`
+    bytes at most.
+    """
     view = memoryview(payload)
-    at, end = 0, len(view)
+    at, end, unfolded = 0, len(view), 0
     while at < end:
         if end - at < REGION_HEADER.size:
             raise ValueError(f"payload offset {at}: {end - at} bytes left, a region header needs 16")
@@ -396,8 +404,26 @@ def iter_regions(payload: bytes | bytearray | memoryview) -> Iterator[Region]:
             region_kind = RegionKind(kind)
         except ValueError:
             raise ValueError(f"payload offset {at - 16}: region kind {kind} is not known") from None
-        yield Region(addr, region_kind, arg, bytes(view[at : at + length]), full_hi)
+        data = bytes(view[at : at + length])
+        if region_kind == RegionKind.FILL:
+            data = _unfolded(data, at)
+            region_kind = RegionKind.OUT
+            unfolded += len(data)
+            if unfolded > FILLS_MAX:
+                raise ValueError(f"payload offset {at}: the event's filled memory is over {FILLS_MAX} bytes")
+        yield Region(addr, region_kind, arg, data, full_hi)
         at += (length + 7) & ~7
+
+
+def _unfolded(data: bytes, at: int) -> bytes:
+    """The memory that a FILL region stands for."""
+    if len(data) != FILL.size:
+        raise ValueError(f"payload offset {at}: a fill of {len(data)} bytes instead of {FILL.size}")
+    length, word = FILL.unpack(data)
+    if not FILL_MIN <= length <= FILL_MAX:
+        raise ValueError(f"payload offset {at}: a fill of {length} bytes of memory")
+    memory: bytes = word.to_bytes(8, "little") * (length // 8 + 1)
+    return memory[:length]
 
 
 def parse_regions(payload: bytes | bytearray | memoryview) -> list[Region]:

@@ -120,6 +120,7 @@ enum rr_region_kind {
   RR_R_SIZE = 9,   /* u64: bytes of a System V segment that was attached */
   RR_R_DOMAIN = 8, /* u64: the domain of the child that a clone made (the parent's own: it shares it) */
   RR_R_LENGTH = 10, /* a file that is mapped shared has another length: struct rr_length */
+  RR_R_FILL = 11, /* as RR_R_OUT, of memory that holds one word again and again: struct rr_fill */
 };
 struct rr_region {
   u64 addr; /* in the program's memory; 0 where there is none */
@@ -144,6 +145,16 @@ struct rr_length { /* RR_R_LENGTH */
   u32 pad;
   u64 bytes;
 };
+
+#define RR_FILL_MIN 64u      /* less is stored as it is */
+#define RR_FILL_MAX 65536u   /* bytes of one region */
+#define RR_FILLS_MAX 0x2000000u /* bytes of all regions of an event: what a reader may have to unfold */
+
+struct rr_fill { /* RR_R_FILL */
+  u64 bytes;
+  u64 word;
+};
+_Static_assert(sizeof(struct rr_fill) == 16, "fill");
 
 /* ---- the ring ---- */
 #define RR_SLOTS 8u

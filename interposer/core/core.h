@@ -137,6 +137,7 @@ struct thread {
   struct rr_event event;  /* under construction */
   u32 event_open;
   u32 event_payload;      /* where its payload starts in the slot */
+  u32 event_fills;        /* bytes of its RR_R_FILL regions, unfolded */
   u64 scratch;            /* RR_SCRATCH area of this thread */
   u64 scratch_size;
   u64 poke_ip[POKES], poke_sp[POKES]; /* where the recorder's latest requests to stop found it */

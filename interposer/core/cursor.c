@@ -152,12 +152,29 @@ const struct rr_region *find_region(const struct rr_event *event, u32 kind) {
   return NULL;
 }
 
+/* Writes `bytes` of the word that a region repeats; not 0 where the memory cannot be written. */
+static int fill_memory(const struct rr_region *region) {
+  const struct rr_fill *fill = (const struct rr_fill *)(region + 1);
+  u64 words[64];
+  for (u32 i = 0; i < 64; i++) words[i] = fill->word;
+  for (u64 done = 0; done < fill->bytes && done < RR_FILL_MAX; done += sizeof words) {
+    u64 piece = fill->bytes - done < sizeof words ? fill->bytes - done : sizeof words;
+    if (rr_copy((void *)(region->addr + done), words, piece)) return 1;
+  }
+  return 0;
+}
+
+static int write_memory(const struct rr_region *region) {
+  return region->kind == RR_R_FILL ? fill_memory(region) : rr_copy((void *)region->addr, region + 1, region->len);
+}
+
 /* A shared mapping that the program may only read shows what was written to the file. */
 static int write_protected(const struct rr_region *region) {
-  u64 page = region->addr & ~(PAGE - 1), span = ((region->addr + region->len + PAGE - 1) & ~(PAGE - 1)) - page;
-  if (rr_equal((void *)region->addr, region + 1, region->len) == 1) return 1;
+  u64 len = region->kind == RR_R_FILL ? ((const struct rr_fill *)(region + 1))->bytes : region->len;
+  u64 page = region->addr & ~(PAGE - 1), span = ((region->addr + len + PAGE - 1) & ~(PAGE - 1)) - page;
+  if (region->kind == RR_R_OUT && rr_equal((void *)region->addr, region + 1, len) == 1) return 1;
   if (SYS3(RR_NR_mprotect, page, span, PROT_READ | PROT_WRITE) < 0) return 0;
-  int failed = rr_copy((void *)region->addr, region + 1, region->len);
+  int failed = write_memory(region);
   SYS3(RR_NR_mprotect, page, span, PROT_READ);
   return !failed;
 }
@@ -168,8 +185,7 @@ void apply_outputs(struct thread *th, const struct rr_event *event) {
     const struct rr_region *region = (const struct rr_region *)at;
     if (region->kind == RR_R_LENGTH) replay_length(region);
     /* What the kernel could not write either (read-only memory that a call names as its output) is there already. */
-    if (region->kind == RR_R_OUT && rr_copy((void *)region->addr, region + 1, region->len) &&
-        !write_protected(region)) {
+    if ((region->kind == RR_R_OUT || region->kind == RR_R_FILL) && write_memory(region) && !write_protected(region)) {
       struct rr_event found = *event;
       found.args[0] = region->addr;
       park(th, RR_DIV_MEMORY, &found);

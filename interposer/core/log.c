@@ -76,6 +76,7 @@ void log_begin(struct thread *th, u32 kind, u32 nr, u64 ip, const u64 *args) {
   event->time_out = 0;
   event->payload_len = 0;
   th->event_payload = open_slot()->payload_used;
+  th->event_fills = 0;
   th->event_open = 1;
 }
 
@@ -92,6 +93,7 @@ static void split(struct thread *th) {
   next_slot();
   th->event.payload_len = 0;
   th->event_payload = open_slot()->payload_used;
+  th->event_fills = 0;
 }
 
 static u64 payload_room(struct thread *th) {
@@ -116,6 +118,20 @@ static void region_add(struct thread *th, u32 kind, u32 arg, u64 addr, u64 len) 
   th->event.payload_len += (u32)(sizeof *region + padded);
 }
 
+/* Bytes that are one word again and again, as unwritten files and cleared pages have them, become that word. */
+static int fill_add(struct thread *th, u32 arg, u64 addr, u8 *bytes, u64 len) {
+  struct rr_fill fill = {len, *(u64 *)bytes};
+  if (len < RR_FILL_MIN || len > RR_FILL_MAX || th->event_fills + len > RR_FILLS_MAX) return 0;
+  for (u64 i = 8; i + 8 <= len; i += 8)
+    if (*(u64 *)(bytes + i) != fill.word) return 0;
+  for (u64 i = len & ~7ul; i < len; i++)
+    if (bytes[i] != (u8)(fill.word >> 8 * (i & 7))) return 0;
+  *(struct rr_fill *)bytes = fill;
+  region_add(th, RR_R_FILL, arg, addr, sizeof fill);
+  th->event_fills += (u32)len;
+  return 1;
+}
+
 static void log_from(struct thread *th, u32 kind, u32 arg, u64 addr, const u8 *from, u8 *also_to, u64 len) {
   if (!th->event_open) return;
   while (len && logging()) {
@@ -134,7 +150,7 @@ static void log_from(struct thread *th, u32 kind, u32 arg, u64 addr, const u8 *f
       rr_copy(also_to, to, piece);
       also_to += piece;
     }
-    region_add(th, kind, arg, addr, piece);
+    if (kind != RR_R_OUT || !fill_add(th, arg, addr, to, piece)) region_add(th, kind, arg, addr, piece);
     addr += piece;
     from += piece;
     len -= piece;

@@ -50,7 +50,7 @@ CONSTANTS = [
     "FD_SPARE", "FD_DIRTY",
     "FD_COUNT",
     "RESTART", "SLOTS", "SLOT_SIZE", "SLOT_EVENTS", "SLOT_EVENTS_OFF", "SLOT_PAYLOAD_OFF",
-    "SLOT_PAYLOAD_MAX",
+    "SLOT_PAYLOAD_MAX", "FILL_MIN", "FILL_MAX", "FILLS_MAX",
     "RING_CTL", "RING_SIZE", "TURN_WORDS", "RING_MAGIC", "GLOBAL_MAGIC",
 ]  # fmt: skip
 
@@ -147,7 +147,7 @@ REGIONS = st.lists(
     st.builds(
         abi.Region,
         st.integers(0, 2**64 - 1),
-        st.sampled_from(abi.RegionKind),
+        st.sampled_from([kind for kind in abi.RegionKind if kind != abi.RegionKind.FILL]),
         st.integers(0, 255),
         st.binary(max_size=40),
         st.integers(0, 2**16 - 1),
@@ -179,7 +179,32 @@ def test_any_bytes_give_regions_or_a_value_error(payload: bytes) -> None:
         got = abi.parse_regions(payload)
     except ValueError:
         return
-    assert sum(len(region.data) for region in got) <= len(payload)
+    assert sum(len(region.data) for region in got) <= len(payload) // 32 * abi.FILL_MAX + len(payload)
+
+
+def filled(length: int, word: int) -> bytes:
+    return struct.pack("<QIBBHQQ", 0x5000, 16, abi.RegionKind.FILL, 1, 0, length, word)
+
+
+@given(st.integers(abi.FILL_MIN, abi.FILL_MAX), st.integers(0, 2**64 - 1))
+def test_a_fill_is_the_memory_it_stands_for(length: int, word: int) -> None:
+    [region] = abi.parse_regions(filled(length, word))
+    assert (region.addr, region.kind, region.arg, len(region.data)) == (0x5000, abi.RegionKind.OUT, 1, length)
+    assert (region.data + bytes(-length % 8))[: length // 8 * 8] == word.to_bytes(8, "little") * (length // 8)
+    assert region.data[length // 8 * 8 :] == word.to_bytes(8, "little")[: length % 8]
+
+
+@pytest.mark.parametrize("length", [0, abi.FILL_MIN - 1, abi.FILL_MAX + 1, 2**63])
+def test_a_fill_of_a_wrong_length_is_refused(length: int) -> None:
+    with pytest.raises(ValueError, match=r"offset 16: a fill of \d+ bytes"):
+        abi.parse_regions(filled(length, 0))
+
+
+def test_fills_unfold_to_bounded_memory() -> None:
+    most = abi.FILLS_MAX // abi.FILL_MAX
+    assert len(abi.parse_regions(filled(abi.FILL_MAX, 0) * most)) == most
+    with pytest.raises(ValueError, match="filled memory"):
+        abi.parse_regions(filled(abi.FILL_MAX, 0) * (most + 1))
 
 
 def test_an_unknown_region_kind_is_named_with_its_offset() -> None:
