@@ -102,9 +102,7 @@ def _read(fd: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _is_instruction(
-    data: bytes, elf: Elf | None, segment_start: int, at: int, described: list[bool]
-) -> bool:
+def _is_instruction(data: bytes, elf: Elf | None, segment_start: int, at: int, described: list[bool]) -> bool:
     """`described` keeps, once it was needed, whether most of the file's code is described as functions."""
     disassemble = _disassembler()
     start = _function_start(elf, at) if elf else None

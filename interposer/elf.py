@@ -6,24 +6,29 @@ Debugging information is not its business.
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-Buffer = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview | mmap.mmap
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_DYNAMIC = struct.Struct("<qQ")
 
 PT_LOAD = 1
+PT_DYNAMIC = 2
 PT_INTERP = 3
 PT_GNU_EH_FRAME = 0x6474E550
 PF_X, PF_W, PF_R = 1, 2, 4
 _SHT_SYMTAB, _SHT_DYNSYM, _SHT_NOBITS = 2, 11, 8
 _SHF_EXECINSTR = 4
 _STT_FUNC = 2
+_DT_NULL, _DT_NEEDED, _DT_STRTAB = 0, 1, 5
+_NAME_MAX, _DYNAMIC_MAX = 256, 65536
 _MAGIC = b"\x7fELF"
 ELFCLASS32, ELFCLASS64 = 1, 2
 EM_X86_64 = 62
@@ -71,6 +76,27 @@ class Elf(NamedTuple):
                 name = bytes(self.data[segment.offset : segment.offset + min(segment.filesz, 4096)])
                 return name.split(b"\0")[0].decode(errors="surrogateescape")
         return None
+
+    def needed(self) -> list[str]:
+        """The names of the libraries it is linked with, empty for a static program."""
+        names: list[int] = []
+        strings: int | None = None
+        for segment in self.segments:
+            if segment.type != PT_DYNAMIC:
+                continue
+            for at in range(
+                segment.offset, segment.offset + min(segment.filesz, _DYNAMIC_MAX), _DYNAMIC.size
+            ):
+                tag, value = _unpack(_DYNAMIC, self.data, at)
+                if tag == _DT_NULL:
+                    break
+                if tag == _DT_NEEDED:
+                    names.append(value)
+                elif tag == _DT_STRTAB:
+                    strings = self.file_offset(value)
+        if strings is None:
+            return []
+        return [_name(self.data, strings + name) for name in names]
 
     def file_offset(self, vaddr: int) -> int | None:
         """Where the byte at linked address `vaddr` stands in the file; None if it comes from no file byte."""
@@ -129,6 +155,10 @@ def _unpack(layout: struct.Struct, data: Buffer, offset: int) -> tuple[int, ...]
         raise ElfError(
             f"truncated: {layout.size} bytes needed at {offset}, the file has {len(data)}"
         ) from None
+
+
+def _name(data: Buffer, offset: int) -> str:
+    return bytes(data[offset : offset + _NAME_MAX]).split(b"\0")[0].decode(errors="replace")
 
 
 def parse(data: Buffer) -> Elf:

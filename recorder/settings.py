@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 from collections.abc import Mapping
 
-_OPENMP = (b"libgomp.so", b"libomp.so", b"libiomp5.so")
-_LOOKED_AT = 16 << 20
+from interposer import elf
+
+_OPENMP = ("libgomp.so", "libomp.so", "libiomp5.so")
 
 
 def needed(program: str, environment: Mapping[str, str], cwd: str | None = None) -> dict[str, str]:
@@ -27,18 +27,18 @@ def needed(program: str, environment: Mapping[str, str], cwd: str | None = None)
 
 
 def _links_openmp(program: str, environment: Mapping[str, str], cwd: str | None) -> bool:
-    if "/" in program:
-        path: str | None = os.path.join(cwd or ".", program)
-    else:
-        path = shutil.which(program, path=environment.get("PATH"))
-    if path is None:
-        return False
+    path = os.path.join(cwd or ".", program) if "/" in program else _found(program, environment)
     try:
-        with open(path, "rb") as file:
-            size = min(os.fstat(file.fileno()).st_size, _LOOKED_AT)
-            if file.read(4) != b"\x7fELF":
-                return False
-            with mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) as content:
-                return any(content.find(name) >= 0 for name in _OPENMP)
-    except (OSError, ValueError):
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+            return any(name.startswith(_OPENMP) for name in elf.parse(content).needed())
+    except (OSError, ValueError, elf.ElfError):
         return False
+
+
+def _found(program: str, environment: Mapping[str, str]) -> str:
+    """Where PATH finds it, or the name itself."""
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, program)
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    return program

@@ -11,9 +11,6 @@ import click
 
 from rr_py import __version__
 
-COMPLETE_VARIABLE = "_RR_PY_COMPLETE"
-"""Set by a completing shell; the name is what click's scripts expect of `rr-py`."""
-
 VERBS = {
     "record": "Run a program and record everything it sees of its environment.",
     "replay": "Run a recording again: same instructions, same memory, same output.",

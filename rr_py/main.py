@@ -20,13 +20,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from interfaces.errors import ExitStatus, RrPyError
 from rr_py import __version__
-from rr_py.cli import COMPLETE_VARIABLE, cli
 from rr_py.ending import die_of, drop_output, flush_streams
 from rr_py.messages import say
+from rr_py.quick import plain
+
+COMPLETE_VARIABLE = "_RR_PY_COMPLETE"
+"""Set by a completing shell; the name is what click's scripts expect of `rr-py`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,10 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         if instruction := os.environ.get(COMPLETE_VARIABLE):
-            from click.shell_completion import shell_complete
-
-            return shell_complete(cli, {}, "rr-py", COMPLETE_VARIABLE, instruction)
-        status = _run(arguments)
+            return _complete(instruction)
+        simple = plain(arguments)
+        status = simple() if simple is not None else _run(arguments)
         flush_streams()
         return status
     except KeyboardInterrupt:
@@ -58,8 +58,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _internal_error(why, arguments)
 
 
+def _complete(instruction: str) -> int:
+    """Answer a completing shell."""
+    from click.shell_completion import shell_complete
+
+    from rr_py.cli import cli
+
+    return shell_complete(cli, {}, "rr-py", COMPLETE_VARIABLE, instruction)
+
+
 def _run(arguments: list[str]) -> int:
     """Parse and run one verb; click's ways to end become a status."""
+    import click
+
+    from rr_py.cli import cli
+
     try:
         with cli.make_context("rr-py", arguments) as context:
             status = cli.invoke(context)

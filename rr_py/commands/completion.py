@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rr_py.cli import COMPLETE_VARIABLE
+from rr_py.main import COMPLETE_VARIABLE
 
 EPILOG = """\
 \b

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from interfaces.errors import ExitStatus, RrPyError
-from rr_py import __version__
-from rr_py.ending import end_like
-from rr_py.messages import say
 from rr_py.options import OptionalValue, OptionalValueCommand
+from rr_py.quick import CHECKSUM_EVERY
+from rr_py.recording import finish, options_of, run
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from recorder import RecordOptions, RecordResult
 
-CHECKSUM_EVERY = 1000
 REPEAT_MAX = 1000
 
 EPILOG = """\
@@ -38,10 +33,6 @@ Examples:
 The trace is trace.bin here (then trace-2.bin, ...), or the file of -o, which must not exist.
 rr-py ends with the program's own status, or dies of its signal.
 """
-
-
-class RepeatError(RrPyError):
-    """The program did not fail in all the runs it was given."""
 
 
 def read_environment(
@@ -178,30 +169,19 @@ def command(
         passed_on = {"checksum": checksum, "cwd": cwd, "one-domain": one_domain, "chaos": chaos}
         return record_and_browse(passed_on, env, repeat is not None, program, trace)
 
-    from recorder import RecordOptions
-
-    options = RecordOptions(
-        command=list(program),
-        trace=Path(trace) if trace is not None else None,
-        checksum_every=checksum,
+    options = options_of(
+        program,
+        trace=trace,
+        checksum=checksum,
         env=env,
-        cwd=Path(cwd) if cwd is not None else None,
-        quiet=quiet,
+        cwd=cwd,
         one_domain=one_domain,
         chaos=chaos,
-        version=__version__,
+        quiet=quiet,
     )
     if interfaces:
-        result = record_at(options, interfaces, repeat)
-    elif repeat is not None:
-        result = record_until_failure(options, repeat)
-    else:
-        from recorder import record
-
-        result = record(options)
-    if not quiet:
-        say(summary(result))
-    return end_like(result.status, result.signal)
+        return finish(record_at(options, interfaces, repeat), quiet)
+    return run(options, repeat)
 
 
 def record_at(options: RecordOptions, interfaces: Sequence[str], repeat: int | None) -> RecordResult:
@@ -219,74 +199,3 @@ def record_at(options: RecordOptions, interfaces: Sequence[str], repeat: int | N
             raise click.UsageError(f"{name} is for recording system calls; it cannot go with --interface")
     names = [*interfaces] if "pthread" in interfaces else [*interfaces, "pthread"]
     return record_library(options, lambda: load_all(names))
-
-
-def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
-    """Record until the program fails, at most `most` times; delete the trace of every run that did not.
-
-    The runs are recorded in a passing folder beside the wanted trace, whose name is taken only by the run
-    that failed.
-    """
-    import tempfile
-
-    from recorder import record
-    from tracefile import TraceExistsError, TraceWriteError, next_trace_path
-
-    wanted = options.trace if options.trace is not None else next_trace_path(Path())
-    if os.path.lexists(wanted):
-        raise TraceExistsError(str(wanted))
-    try:
-        passing = tempfile.TemporaryDirectory(prefix=".rr-py-", dir=wanted.parent)
-    except OSError as why:
-        raise TraceWriteError(str(wanted), why.errno or errno.EIO) from why
-    with passing as folder:
-        for run in range(1, most + 1):
-            attempt = Path(folder) / f"run-{run}.bin"
-            result = record(options._replace(trace=attempt))
-            if result.signal is None and not result.status:
-                attempt.unlink()
-                continue
-            place(attempt, wanted)
-            if not options.quiet:
-                say(f"run {run} of at most {most} failed")
-            return result._replace(trace=wanted)
-    raise RepeatError(
-        f"{options.command[0]} did not fail in {most} runs",
-        "Give it more runs with --repeat-until-fail=MAX, or add --chaos to shake its schedule.",
-        ExitStatus.OK,
-    )
-
-
-def place(made: Path, wanted: Path) -> None:
-    """Give a finished trace its name and never take a file's place, without hard links too."""
-    from tracefile import TraceExistsError
-
-    try:
-        os.link(made, wanted)
-    except FileExistsError as why:
-        raise TraceExistsError(str(wanted)) from why
-    except OSError:
-        os.close(os.open(wanted, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        os.replace(made, wanted)
-
-
-def summary(result: RecordResult) -> str:
-    """The line after a recording: what was recorded, where, and the next command to type."""
-    import shlex
-
-    from rr_py.text import count, size
-
-    what = f"recorded {count(result.processes, 'process', 'processes')}, {count(result.events, 'event')}"
-    if not result.complete:
-        what += " (not to the end)"
-    path = short_path(result.trace)
-    where = f"{path} ({size(result.size)})"
-    return f"{what} to {where}; replay with: rr-py replay {shlex.quote(str(path))}"
-
-
-def short_path(path: Path) -> Path:
-    """The path as seen from this folder, where the file is in it."""
-    try:
-        return path.relative_to(Path.cwd())
-    except (ValueError, OSError):
-        return path

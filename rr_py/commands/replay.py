@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from rr_py.ending import end_like
-from rr_py.messages import say
 from rr_py.options import process_option
+from rr_py.replaying import run
 
 EPILOG = """\
 \b
@@ -71,30 +68,4 @@ def command(
             silent=silent,
             ignore_cpu=ignore_cpu,
         )
-    from replayer import ReplayOptions, replay
-    from rr_py.traces import chosen
-
-    options = ReplayOptions(
-        trace=chosen(trace),
-        pid=pid,
-        verify=verify,
-        echo=not silent,
-        timeout=timeout,
-        ignore_cpu=ignore_cpu,
-    )
-    if recorded_at_library(options.trace):
-        from replayer.library import replay_library as replay
-    result = replay(options)
-    for note in result.notes:
-        say(note)
-    if result.message:
-        say(*result.message.split("\n", 1))
-    return end_like(result.status, result.signal)
-
-
-def recorded_at_library(trace: Path | str) -> bool:
-    """Whether a trace holds library calls instead of system calls."""
-    from tracefile import TraceReader
-
-    with TraceReader.open(trace) as reader:
-        return isinstance(reader.meta.get("library"), dict)
+    return run(trace, pid=pid, verify=verify, silent=silent, timeout=timeout, ignore_cpu=ignore_cpu)
