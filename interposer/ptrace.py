@@ -19,27 +19,41 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 from interposer.errors import Gone
 
 
+class _StandIn(ModuleType):
+    """A module of which nothing is used: whatever is asked for is None."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_: None
+
+
 def _load_binding() -> tuple[Any, Any]:
     """python-ptrace's functions and its exception.
 
     It would search for the C library by starting ldconfig, which takes longer than all the rest: this process
-    has the library already, and None names it.
+    has the library already, and None names it. It would import logging and traceback for its debugger, which
+    is not used here. Where they are not imported yet, stand-ins keep all that away, unless another thread
+    could see them.
     """
-    search = ModuleType("ctypes.util")
-    search.__dict__["find_library"] = lambda name: None
-    kept = sys.modules.get("ctypes.util")
-    sys.modules["ctypes.util"] = search
+    alone = "threading" not in sys.modules or sys.modules["threading"].active_count() == 1
+    absent = [name for name in _UNUSED if name not in sys.modules and (alone or name == _SEARCH)]
+    kept = sys.modules.get(_SEARCH)
+    for name in {_SEARCH, *absent}:
+        sys.modules[name] = _StandIn(name)
     try:
         from ptrace import PtraceError
         from ptrace.binding import func
     finally:
-        if kept is None:
-            del sys.modules["ctypes.util"]
-        else:
-            sys.modules["ctypes.util"] = kept
+        for name in {_SEARCH, *absent}:
+            del sys.modules[name]
+        if kept is not None:
+            sys.modules[_SEARCH] = kept
     return func, PtraceError
 
 
+_SEARCH = "ctypes.util"
+_UNUSED = (_SEARCH, "logging", "traceback")
 _binding, _PtraceError = _load_binding()
 _PTRACE_GETSIGMASK = 0x420A
 _PTRACE_SETSIGMASK = 0x420B

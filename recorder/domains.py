@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass, field
 
 from interfaces import abi
 from interposer.channel import Channel
@@ -14,17 +13,19 @@ from recorder.drain import Drain
 from tracefile import DomainEnd
 
 
-@dataclass(eq=False, slots=True)
 class Domain:
     """One log. `ring` is None once it ended; `ring_fd` is the memory behind it; `joining` processes of other
     domains are on their way to it."""
 
-    number: int
-    drain: Drain
-    ring: Ring | None
-    ring_fd: int
-    processes: set[Process] = field(default_factory=set)
-    joining: int = 0
+    __slots__ = ("drain", "joining", "number", "processes", "ring", "ring_fd")
+
+    def __init__(self, number: int, drain: Drain, ring: Ring, ring_fd: int) -> None:
+        self.number = number
+        self.drain = drain
+        self.ring: Ring | None = ring
+        self.ring_fd = ring_fd
+        self.processes: set[Process] = set()
+        self.joining = 0
 
     def close(self) -> None:
         """Give the ring back. Again does nothing."""
@@ -34,7 +35,6 @@ class Domain:
             os.close(self.ring_fd)
 
 
-@dataclass(eq=False, slots=True)
 class Process:
     """One recorded process of a domain, as long as its control socket is open.
 
@@ -42,14 +42,17 @@ class Process:
     a program without the core.
     """
 
-    channel: Channel
-    domain: Domain
-    pid: int
-    own_pid: int
-    execed: bool = False
-    untraced: bool = False
-    death_signal: int = 0
-    joins: Domain | None = None
+    __slots__ = ("channel", "death_signal", "domain", "execed", "joins", "own_pid", "pid", "untraced")
+
+    def __init__(self, channel: Channel, domain: Domain, pid: int, own_pid: int) -> None:
+        self.channel = channel
+        self.domain = domain
+        self.pid = pid
+        self.own_pid = own_pid
+        self.execed = False
+        self.untraced = False
+        self.death_signal = 0
+        self.joins: Domain | None = None
 
     def end(self) -> DomainEnd | None:
         """How it ended, by what it said itself or left behind; None: it goes on unrecorded."""

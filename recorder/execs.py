@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from interfaces import abi
 from interposer import procfs, ptrace
@@ -21,7 +20,6 @@ from recorder.files import FileTable
 from tracefile import DomainStart, TraceWriteError
 
 
-@dataclass(eq=False, slots=True)
 class _Pending:
     """A thread that is traced on its way into execve.
 
@@ -30,14 +28,17 @@ class _Pending:
     one.)
     """
 
-    tid: int
-    own_tid: int
-    own_pid: int
-    process: Process
-    new_domain: int
-    tasks: int
-    mask: int | None
-    leaving: bool = False
+    __slots__ = ("leaving", "mask", "new_domain", "own_pid", "own_tid", "process", "tasks", "tid")
+
+    def __init__(self, tid: int, process: Process, message: Message) -> None:
+        self.tid = tid
+        self.own_tid = message.tid
+        self.own_pid = message.pid
+        self.process = process
+        self.new_domain = message.a
+        self.tasks = message.b
+        self.mask = message.c if message.d else None
+        self.leaving = False
 
 
 class Execs:
@@ -90,8 +91,7 @@ class Execs:
             return True
         except OSError:
             return False
-        mask = message.c if message.d else None
-        self._pending[tid] = _Pending(tid, message.tid, message.pid, process, message.a, message.b, mask)
+        self._pending[tid] = _Pending(tid, process, message)
         process.channel.send(Message(abi.Msg.EXEC))
         return True
 

@@ -8,7 +8,7 @@ reported by name and what goes through that memory may not replay.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from interfaces import abi
 from interposer.channel import Message
@@ -17,8 +17,7 @@ from recorder.domains import Domain, Process
 _Key = tuple[int, int, int]
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The domain to join, or (`late`) one that it is too late to join and the name of what is shared."""
 
     join: Domain | None = None
@@ -26,11 +25,11 @@ class Decision:
     name: str = ""
 
 
-@dataclass(slots=True)
 class Sharing:
     """The objects that domains have mapped shared: what they unmap again still counts."""
 
-    _mapped: dict[_Key, dict[int, bool]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._mapped: dict[_Key, dict[int, bool]] = {}
 
     def asked(
         self, process: Process, message: Message, fds: tuple[int, ...] | list[int], domains: dict[int, Domain]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from interfaces import abi
 
@@ -24,12 +23,14 @@ POKE = signal.SIGSTKFLT
 """Nothing on x86-64 sends it; the core takes it."""
 
 
-@dataclass(slots=True)
 class _Watched:
-    events: int
-    since: float
-    patience: float = _PATIENCE
-    asked: float = 0.0
+    __slots__ = ("asked", "events", "patience", "since")
+
+    def __init__(self, since: float) -> None:
+        self.events = -1
+        self.since = since
+        self.patience = _PATIENCE
+        self.asked = 0.0
 
 
 class SpinWatch:
@@ -48,7 +49,7 @@ class SpinWatch:
             self._watched.pop(number, None)
             return bool(control.ntasks > 1)
         now = time.monotonic()
-        watched = self._watched.setdefault(number, _Watched(-1, now))
+        watched = self._watched.setdefault(number, _Watched(now))
         if control.event_count != watched.events:
             if watched.asked:
                 cost = now - watched.asked

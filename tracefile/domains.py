@@ -104,12 +104,12 @@ class DomainInfo:
     @property
     def argv(self) -> list[str]:
         """The arguments; read anew each time."""
-        return self.load().argv
+        return list(self.load().argv)
 
     @property
     def envp(self) -> list[str]:
         """The environment; read anew each time."""
-        return self.load().envp
+        return list(self.load().envp)
 
     @property
     def boot(self) -> BootImage | None:

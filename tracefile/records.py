@@ -9,7 +9,7 @@ section A alone.
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tracefile.fields import U64, FieldError, Fields, dump_json, load_json
@@ -46,8 +46,7 @@ class BootMapping(NamedTuple):
     data: tuple[tuple[int, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BootImage:
+class BootImage(NamedTuple):
     """Everything the kernel set up for a program that is about to run its first instruction.
 
     `stack_start` is the address of the first byte of `stack`, which reaches to the top of the stack;
@@ -60,11 +59,10 @@ class BootImage:
     regs: dict[str, int]
     auxv: list[tuple[int, int]]
     brk: int
-    patches: list[int] = field(default_factory=list)
+    patches: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainStart:
+class DomainStart(NamedTuple):
     """A log begins: `kind` 'exec' with the image that was made, or 'fork' with what it is a copy of.
 
     `parent_domain` 0 means that the recorder started it; `parent_event` is the number of the parent's event
@@ -81,8 +79,8 @@ class DomainStart:
     comm: str = ""
     exe: str = ""
     cwd: str = ""
-    argv: list[str] = field(default_factory=list)
-    envp: list[str] = field(default_factory=list)
+    argv: Sequence[str] = ()
+    envp: Sequence[str] = ()
     boot: BootImage | None = None
 
     def encode(self) -> tuple[bytes, bytes]:
@@ -314,7 +312,7 @@ class _Tail:
         self.data += part
         return place
 
-    def strings(self, strings: list[str]) -> list[int]:
+    def strings(self, strings: Sequence[str]) -> list[int]:
         """[offset, bytes, number of strings]; each string ends with a NUL."""
         encoded = b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in strings)
         return [*self.add(encoded), len(strings)]
@@ -363,7 +361,7 @@ def _boot_document(boot: BootImage, tail: _Tail) -> dict[str, Any]:
         "regs": boot.regs,
         "auxv": [list(pair) for pair in boot.auxv],
         "brk": boot.brk,
-        "patches": boot.patches,
+        "patches": list(boot.patches),
     }
 
 
