@@ -29,7 +29,21 @@ def _refresh() -> None:
     gdb.execute("sharedlibrary", to_string=True)
     gdb.execute("info threads", to_string=True)
     _select_thread()
+    _refresh_watchpoints()
     gdb.execute("frame")
+
+
+def _refresh_watchpoints() -> None:
+    """gdb compares with the value it has seen last, and passes over a stop where that is the same: let it
+    look again. An expression that means nothing here (a variable of a function that is not running) stays."""
+    for one in gdb.breakpoints():
+        if one.expression and one.enabled and one.is_valid():
+            try:
+                gdb.parse_and_eval(one.expression)
+                one.enabled = False
+                one.enabled = True
+            except gdb.error:
+                pass
 
 
 class _Command(_Base):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,20 @@ import numpy as np
 import pytest
 
 from interfaces.abi import Kind
+from tests.debug.mi import Gdb, extra_gdb, systems_gdb
 from tracefile import TraceReader
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+RUSTC = shutil.which("rustc") or shutil.which("rustc", path=os.path.expanduser("~/.cargo/bin"))
+
+
+def need(there: object, what: str) -> None:
+    """Skip the test where `what` it needs is not installed; in CI it has to be."""
+    if not there:
+        if os.environ.get("CI"):
+            pytest.fail(f"CI lacks {what}")
+        pytest.skip(f"needs {what}")
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Record:
     """Compile a file of `programs` and record it, each once; a .py file is run by this interpreter."""
     folder = tmp_path_factory.mktemp("recorded")
     done: dict[tuple[str, ...], Recorded] = {}
-    compilers = {".c": ["gcc", "-O1"], ".cc": ["g++", "-O1"], ".rs": ["rustc", "-C", "debuginfo=2"]}
+    compilers = {".c": ["gcc", "-O1"], ".cc": ["g++", "-O1"], ".rs": [RUSTC or "rustc", "-C", "debuginfo=2"]}
 
     def record(name: str, *arguments: str, flags: tuple[str, ...] = ()) -> Recorded:
         key = (name, *flags, "", *arguments)
@@ -98,3 +109,59 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Record:
         return done[key]
 
     return record
+
+
+StartGdb = Callable[..., Gdb]
+
+
+@pytest.fixture(scope="package")
+def running() -> Iterator[dict[tuple[object, ...], Gdb]]:
+    """The debuggers that wait for the next test."""
+    found: dict[tuple[object, ...], Gdb] = {}
+    yield found
+    for one in found.values():
+        one.close()
+
+
+@pytest.fixture(scope="package")
+def newer_gdb(tmp_path_factory: pytest.TempPathFactory) -> str | None:
+    """The gdb that the test extra installs; None where it is not, but in CI it has to be."""
+    found = extra_gdb(tmp_path_factory.mktemp("gdb"))
+    if os.environ.get("CI"):
+        need(found, "the gdb of the test extra")
+    return found
+
+
+@pytest.fixture
+def gdb(recorded: Record, running: dict[tuple[object, ...], Gdb]) -> Iterator[StartGdb]:
+    """gdb on a program's recording, at the start or ":end". `fresh`: one of its own, ended with the test;
+    otherwise one that another test may have used, without its breakpoints."""
+    started: list[Gdb] = []
+    need(shutil.which("gcc"), "gcc")
+    own = systems_gdb()
+    need(own, "gdb")
+
+    def start(
+        program: str,
+        place: str = "",
+        *words: str,
+        flags: tuple[str, ...] = (),
+        arguments: tuple[str, ...] = (),
+        fresh: bool = False,
+        debugger: str | None = own,
+    ) -> Gdb:
+        words = ("--debugger", str(debugger), *words)
+        key = (program, words, flags, arguments, place.removesuffix(":end"))
+        if not fresh and key in running:
+            running[key].reset(place)
+            return running[key]
+        made = Gdb(recorded(program, *arguments, flags=flags), place, *words)
+        if fresh:
+            started.append(made)
+        else:
+            running[key] = made
+        return made
+
+    yield start
+    for one in started:
+        one.close()

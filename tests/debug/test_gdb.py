@@ -9,117 +9,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import RunTool
-from tests.debug.conftest import ROOT, Record, Recorded
+from tests.debug.conftest import RUSTC, Record, StartGdb, need
+from tests.debug.mi import ROOT, alive, descendants, pid_of
 from tracefile import TraceReader
 
-pygdbmi = pytest.importorskip("pygdbmi.gdbcontroller")
-pytestmark = [
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc"),
-    pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb"),
-]
-WAIT = 60.0
 
-
-class Gdb:
-    """One gdb on one recording."""
-
-    def __init__(self, recording: Recorded, place: str = "", *words: str) -> None:
-        self.recording = recording
-        os.environ["PYTHONPATH"] = str(ROOT)
-        arguments = "-nx --interpreter=mi3 -iex 'set debuginfod enabled off'"
-        command = [sys.executable, "-m", "rr_py", "replay", "--gdb", "--debugger-args", arguments]
-        self.controller = pygdbmi.GdbController([*command, *words, f"{recording.trace}{place}"])
-        self._left: list[dict[str, Any]] = []
-        self.stopped()
-
-    @property
-    def pid(self) -> int:
-        return int(self.controller.gdb_process.pid)
-
-    def _read(self, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-        """Everything that is said up to what is wanted."""
-        deadline = time.monotonic() + WAIT
-        seen: list[dict[str, Any]] = []
-        while time.monotonic() < deadline:
-            while self._left:
-                one = self._left.pop(0)
-                seen.append(one)
-                if wanted(one):
-                    return seen
-            self._left = self.controller.get_gdb_response(timeout_sec=1, raise_error_on_timeout=False)
-        raise AssertionError(f"gdb did not answer: {seen}")
-
-    def stopped(self) -> dict[str, Any]:
-        """What the next stop says."""
-        payload = self._read(lambda one: one["message"] == "stopped")[-1]["payload"]
-        assert isinstance(payload, dict)
-        return payload
-
-    def mi(self, command: str) -> dict[str, Any]:
-        """The result of an MI command; AssertionError with gdb's words when it fails."""
-        self.controller.write(command, read_response=False)
-        result = self._read(lambda one: one["type"] == "result")[-1]
-        assert result["message"] != "error", result["payload"]
-        return result["payload"] or {}
-
-    def run(self, command: str) -> dict[str, Any]:
-        """Run an MI command that ends in a stop, and what that says."""
-        self.mi(command)
-        return self.stopped()
-
-    def say(self, command: str) -> str:
-        """What a command of gdb's console prints."""
-        self.controller.write(f'-interpreter-exec console "{command}"', read_response=False)
-        said = self._read(lambda one: one["type"] == "result")
-        if said[-1]["message"] == "error":
-            return str(said[-1]["payload"]["msg"])
-        return "".join(str(one["payload"]) for one in said if one["type"] in ("console", "target"))
-
-    def value(self, expression: str) -> int:
-        text = self.mi(f'-data-evaluate-expression "{expression}"')["value"]
-        return int(text.split()[0], 0)
-
-    def line(self) -> int:
-        return int(self.mi("-stack-info-frame")["frame"]["line"])
-
-    def event(self) -> int:
-        """The number of the event that has happened last."""
-        match = re.search(r"vent (\d+) of", self.say("when"))
-        assert match is not None
-        return int(match[1])
-
-    def thread(self) -> int:
-        """The recorded id of the selected thread."""
-        match = re.search(r"Thread (\d+)", self.say("when"))
-        assert match is not None
-        return int(match[1])
-
-    def close(self) -> None:
-        self.controller.exit()
-
-
-@pytest.fixture
-def gdb(recorded: Record) -> Iterator[Callable[..., Gdb]]:
-    """Start gdb on a program's recording; all are ended with the test."""
-    started: list[Gdb] = []
-
-    def start(program: str, place: str = "", *words: str, flags: tuple[str, ...] = ()) -> Gdb:
-        started.append(Gdb(recorded(program, flags=flags), place, *words))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
-
-
-def test_breakpoints_steps_and_values(gdb: Callable[..., Gdb]) -> None:
+def test_breakpoints_steps_and_values(gdb: StartGdb) -> None:
     """GIVEN the start WHEN stopped in a function and stepped THEN lines and values are those of the run."""
     debugger = gdb("count.c")
     debugger.mi("-break-insert inner")
@@ -134,7 +35,7 @@ def test_breakpoints_steps_and_values(gdb: Callable[..., Gdb]) -> None:
     assert debugger.value("total") == 3
 
 
-def test_conditional_breakpoint_both_ways(gdb: Callable[..., Gdb]) -> None:
+def test_conditional_breakpoint_both_ways(gdb: StartGdb) -> None:
     """GIVEN a condition WHEN going on and, from the end, back THEN the stop is where it holds."""
     debugger = gdb("count.c")
     debugger.mi('-break-insert -c "i == 33" inner')
@@ -146,7 +47,7 @@ def test_conditional_breakpoint_both_ways(gdb: Callable[..., Gdb]) -> None:
     assert (debugger.value("i"), debugger.event()) == (33, event)
 
 
-def test_watchpoint_both_ways(gdb: Callable[..., Gdb]) -> None:
+def test_watchpoint_both_ways(gdb: StartGdb) -> None:
     """GIVEN a variable written once WHEN watched from the end back and from the start on THEN that line."""
     debugger = gdb("count.c", ":end")
     debugger.mi("-break-watch wrong")
@@ -162,7 +63,7 @@ def test_watchpoint_both_ways(gdb: Callable[..., Gdb]) -> None:
     assert stop["value"]["new"] == "42"
 
 
-def test_reverse_step_next_finish_stepi(gdb: Callable[..., Gdb]) -> None:
+def test_reverse_step_next_finish_stepi(gdb: StartGdb) -> None:
     """GIVEN a place in a function WHEN stepped back in every way THEN the lines before, and the callee."""
     debugger = gdb("count.c")
     recording = debugger.recording
@@ -186,7 +87,7 @@ def test_reverse_step_next_finish_stepi(gdb: Callable[..., Gdb]) -> None:
     assert debugger.value("total") == sum(range(100)) * 3
 
 
-def test_four_threads(gdb: Callable[..., Gdb]) -> None:
+def test_four_threads(gdb: StartGdb) -> None:
     """GIVEN four threads at a function WHEN going on five times and back four THEN the same threads."""
     debugger = gdb("racers.c", ":end")
     debugger.mi("-break-insert add")
@@ -204,7 +105,7 @@ def test_four_threads(gdb: Callable[..., Gdb]) -> None:
     assert "racers" in names
 
 
-def test_watchpoint_of_four_threads(gdb: Callable[..., Gdb]) -> None:
+def test_watchpoint_of_four_threads(gdb: StartGdb) -> None:
     """GIVEN the end WHEN the counter is watched backwards THEN the last addition, its thread and value."""
     debugger = gdb("racers.c", ":end")
     debugger.mi("-break-watch counter")
@@ -220,9 +121,9 @@ def test_watchpoint_of_four_threads(gdb: Callable[..., Gdb]) -> None:
     assert (stop["value"]["new"], debugger.thread()) == ("1400", last)
 
 
-def test_seek_back_forward_and_checkpoints(gdb: Callable[..., Gdb]) -> None:
+def test_seek_back_forward_and_checkpoints(gdb: StartGdb) -> None:
     """GIVEN a place WHEN going elsewhere and back, and to a kept place THEN events and values are right."""
-    debugger = gdb("count.c")
+    debugger = gdb("count.c", fresh=True)
     debugger.mi("-break-insert inner")
     debugger.run("-exec-continue")
     debugger.run("-exec-continue")
@@ -246,7 +147,7 @@ def test_seek_back_forward_and_checkpoints(gdb: Callable[..., Gdb]) -> None:
     assert "there is no place behind event" in debugger.say("seek 100000")
 
 
-def test_calls_and_changes_are_thrown_away(gdb: Callable[..., Gdb]) -> None:
+def test_calls_and_changes_are_thrown_away(gdb: StartGdb) -> None:
     """GIVEN a place WHEN functions are called and variables set THEN the run is not changed by it."""
     debugger = gdb("count.c")
     debugger.mi('-break-insert -c "i == 10" inner')
@@ -263,7 +164,7 @@ def test_calls_and_changes_are_thrown_away(gdb: Callable[..., Gdb]) -> None:
     assert (debugger.value("i"), debugger.value("total")) == (11, sum(range(11)) * 3)
 
 
-def test_a_crash(gdb: Callable[..., Gdb]) -> None:
+def test_a_crash(gdb: StartGdb) -> None:
     """GIVEN a recorded crash WHEN run to it THEN its signal and line, and the stacks of all threads."""
     debugger = gdb("crash.c")
     stop = debugger.run("-exec-continue")
@@ -274,7 +175,7 @@ def test_a_crash(gdb: Callable[..., Gdb]) -> None:
     assert debugger.mi("-stack-info-frame")["frame"]["func"] in ("crash", "main")
 
 
-def test_python_stack(gdb: Callable[..., Gdb]) -> None:
+def test_python_stack(gdb: StartGdb) -> None:
     """GIVEN a Python program in os.listdir WHEN py-stack is asked THEN functions and lines."""
     debugger = gdb("listing.py")
     event = debugger.recording.last_event(217)
@@ -285,10 +186,10 @@ def test_python_stack(gdb: Callable[..., Gdb]) -> None:
 
 
 @pytest.mark.parametrize("program", ["shapes.cc", "shapes.rs"])
-def test_other_languages(gdb: Callable[..., Gdb], program: str) -> None:
+def test_other_languages(gdb: StartGdb, program: str) -> None:
     """GIVEN a C++ or Rust program WHEN gone on, back, and watched backwards THEN lines and values."""
-    if program.endswith(".rs") and shutil.which("rustc") is None:
-        pytest.skip("needs rustc")
+    if program.endswith(".rs"):
+        need(RUSTC, "rustc")
     debugger = gdb(program)
     recording = debugger.recording
     debugger.mi(f"-break-insert {program}:{recording.line('adds')}")
@@ -307,7 +208,7 @@ def test_other_languages(gdb: Callable[..., Gdb], program: str) -> None:
     assert debugger.line() == recording.line("adds")
 
 
-def test_a_forked_child(gdb: Callable[..., Gdb], recorded: Record) -> None:
+def test_a_forked_child(gdb: StartGdb, recorded: Record) -> None:
     """GIVEN a child of the recorded program WHEN debugged by its pid THEN it stops at breakpoints."""
     recording = recorded("family.c")
     with TraceReader.open(recording.trace) as reader:
@@ -322,13 +223,13 @@ def test_a_forked_child(gdb: Callable[..., Gdb], recorded: Record) -> None:
     assert debugger.value("n") == 0
 
 
-def test_interrupting_a_long_computation(gdb: Callable[..., Gdb]) -> None:
+def test_interrupting_a_long_computation(gdb: StartGdb) -> None:
     """GIVEN a loop of seconds without calls WHEN interrupted THEN it stops there, and goes on."""
     debugger = gdb("spin.c")
     debugger.mi("-break-insert spin")
     debugger.run("-exec-continue")
     debugger.mi("-exec-continue")
-    os.kill(next(p for p, c in descendants(debugger.pid).items() if c == "gdb"), signal.SIGINT)
+    os.kill(debugger.debugger(), signal.SIGINT)
     stop = debugger.stopped()
     assert stop["signal-name"] == "SIGINT"
     assert stop["frame"]["func"] == "spin"
@@ -336,7 +237,7 @@ def test_interrupting_a_long_computation(gdb: Callable[..., Gdb]) -> None:
     assert "exit_group" in debugger.say("when")
 
 
-def test_calls_from_inside_a_system_call(gdb: Callable[..., Gdb]) -> None:
+def test_calls_from_inside_a_system_call(gdb: StartGdb) -> None:
     """GIVEN a thread that has just begun to wait WHEN a function is called in it THEN it runs in a copy."""
     debugger = gdb("racers.c")
     begins = debugger.recording.blocking()
@@ -348,7 +249,7 @@ def test_calls_from_inside_a_system_call(gdb: Callable[..., Gdb]) -> None:
     assert debugger.value("(int)getpid()") == pid_of(debugger.recording)
 
 
-def test_run_starts_again(gdb: Callable[..., Gdb]) -> None:
+def test_run_starts_again(gdb: StartGdb) -> None:
     """GIVEN the end WHEN `run` is typed THEN the first breakpoint is met again."""
     debugger = gdb("count.c", ":end")
     debugger.mi("-break-insert inner")
@@ -358,7 +259,7 @@ def test_run_starts_again(gdb: Callable[..., Gdb]) -> None:
     assert debugger.value("i") == 0
 
 
-def test_how_a_process_ends(gdb: Callable[..., Gdb], recorded: Record) -> None:
+def test_how_a_process_ends(gdb: StartGdb, recorded: Record) -> None:
     """GIVEN a program that executes another one WHEN run to the end THEN gdb says so, and where to go on."""
     recording = recorded("executes.c")
     debugger = gdb("executes.c", f"@{pid_of(recording)}/1")
@@ -373,13 +274,7 @@ def test_how_a_process_ends(gdb: Callable[..., Gdb], recorded: Record) -> None:
     assert "exit_group(7)" in debugger.say("when")
 
 
-def pid_of(recording: Recorded) -> int:
-    """The recorded program's process id."""
-    with TraceReader.open(recording.trace) as reader:
-        return reader.domains[1].pid
-
-
-def test_a_program_that_has_been_removed(gdb: Callable[..., Gdb], recorded: Record, tool: RunTool) -> None:
+def test_a_program_that_has_been_removed(gdb: StartGdb, recorded: Record, tool: RunTool) -> None:
     """GIVEN a packed recording of a program that is gone WHEN debugged THEN symbols come from the trace."""
     recording = recorded("family.c", flags=("-DREMOVED",))
     assert tool("pack", recording.trace).returncode == 0
@@ -391,7 +286,7 @@ def test_a_program_that_has_been_removed(gdb: Callable[..., Gdb], recorded: Reco
     assert "libc" in debugger.say("info sharedlibrary")
 
 
-def test_threads_have_their_names(gdb: Callable[..., Gdb]) -> None:
+def test_threads_have_their_names(gdb: StartGdb) -> None:
     """GIVEN a thread that names itself WHEN threads are listed before and after THEN its name as it was."""
     debugger = gdb("named.c", ":end")
     assert '"worker"' in debugger.say("info threads")
@@ -402,8 +297,7 @@ def test_threads_have_their_names(gdb: Callable[..., Gdb]) -> None:
 
 def test_lldb_goes_forward(recorded: Record, tool: RunTool) -> None:
     """GIVEN lldb as the debugger WHEN gone on to a breakpoint THEN it stops there with the right values."""
-    if shutil.which("lldb") is None:
-        pytest.skip("needs lldb")
+    need(shutil.which("lldb"), "lldb")
     recording = recorded("count.c")
     words = "--no-lldbinit --batch -o 'breakpoint set -n inner' -o continue -o 'frame variable i' -o bt"
     done = tool("replay", "--debugger", "lldb", "--debugger-args", words, recording.trace)
@@ -433,9 +327,9 @@ def test_waiting_on_a_port(recorded: Record) -> None:
 
 
 @pytest.mark.parametrize("how", ["quit", "kill", "killed tool"])
-def test_nothing_is_left_behind(gdb: Callable[..., Gdb], how: str) -> None:
+def test_nothing_is_left_behind(gdb: StartGdb, how: str) -> None:
     """GIVEN gdb at work WHEN it is quit or killed, or the tool is THEN no process of the replay is left."""
-    debugger = gdb("racers.c")
+    debugger = gdb("racers.c", fresh=True)
     debugger.mi("-break-insert add")
     debugger.run("-exec-continue")
     debugger.say("checkpoint")
@@ -445,7 +339,7 @@ def test_nothing_is_left_behind(gdb: Callable[..., Gdb], how: str) -> None:
     if how == "quit":
         debugger.controller.write("-gdb-exit", read_response=False)
     elif how == "kill":
-        os.kill(next(pid for pid, command in family.items() if command == "gdb"), signal.SIGKILL)
+        os.kill(debugger.debugger(), signal.SIGKILL)
     else:
         os.kill(tool, signal.SIGKILL)
     deadline = time.monotonic() + 20
@@ -453,34 +347,8 @@ def test_nothing_is_left_behind(gdb: Callable[..., Gdb], how: str) -> None:
         debugger.controller.gdb_process.poll()
         time.sleep(0.02)
     if how == "killed tool":
-        family = {pid: command for pid, command in family.items() if command != "gdb"}
+        family = {pid: command for pid, command in family.items() if "rr_core" in command}
     assert not alive(family)
-
-
-def descendants(pid: int) -> dict[int, str]:
-    """The processes below `pid`, with their names."""
-    found: dict[int, str] = {}
-    text = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,comm="], capture_output=True, text=True).stdout
-    rows = [line.split(None, 2) for line in text.splitlines()]
-    level = {pid}
-    while level:
-        level = {int(row[0]) for row in rows if int(row[1]) in level} - set(found)
-        found |= {int(row[0]): row[2] for row in rows if int(row[0]) in level}
-    return found
-
-
-def alive(family: dict[int, str]) -> list[int]:
-    """Those that still run."""
-    found = []
-    for pid, command in family.items():
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            continue
-        name = stat[stat.index("(") + 1 : stat.rindex(")")]
-        if name == command and stat[stat.rindex(")") + 2] != "Z":
-            found.append(pid)
-    return found
 
 
 def test_a_debugger_that_is_not_there(recorded: Record, tool: Callable[..., Any]) -> None:

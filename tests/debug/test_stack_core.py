@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import RunTool
-from tests.debug.conftest import Record
+from tests.debug.conftest import Record, need
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 GETDENTS64 = 217
@@ -19,8 +20,7 @@ GETDENTS64 = 217
 
 def gdb(*commands: str, files: tuple[Path, ...]) -> str:
     """What gdb prints for some commands."""
-    if shutil.which("gdb") is None:
-        pytest.skip("needs gdb")
+    need(shutil.which("gdb"), "gdb")
     words = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off"]
     for command in commands:
         words += ["-ex", command]
@@ -114,8 +114,7 @@ def test_a_core_is_not_overwritten(recorded: Record, tool: RunTool, tmp_path: Pa
 def test_pystack_reads_a_core(recorded: Record, tool: RunTool, tmp_path: Path) -> None:
     """GIVEN a core of a Python program WHEN pystack opens it THEN it finds frames and locals."""
     pystack = Path(sys.executable).with_name("pystack")
-    if not pystack.exists():
-        pytest.skip("needs pystack")
+    need(pystack.exists(), "pystack")
     listing = recorded("listing.py")
     last = listing.last_event(GETDENTS64)
     core = tmp_path / "core"
@@ -129,8 +128,7 @@ def test_pystack_reads_a_core(recorded: Record, tool: RunTool, tmp_path: Path) -
 
 def test_lldb_reads_a_core(recorded: Record, tool: RunTool, tmp_path: Path) -> None:
     """GIVEN a core of the crash WHEN lldb opens it THEN it shows the guilty line and four threads."""
-    if shutil.which("lldb") is None:
-        pytest.skip("needs lldb")
+    need(shutil.which("lldb"), "lldb")
     crash = recorded("crash.c")
     core = tmp_path / "core"
     assert tool("core", crash.trace, "-o", core).returncode == 0
@@ -139,3 +137,37 @@ def test_lldb_reads_a_core(recorded: Record, tool: RunTool, tmp_path: Path) -> N
     said = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
     assert f"crash.c:{crash.line('crashes')}" in said
     assert said.count("tid = ") == 4
+
+
+READ_BY_DRGN = """
+import sys
+import drgn
+program = drgn.Program()
+program.set_core_dump(sys.argv[1])
+program.load_default_debug_info()
+print("number", program["number"].value_())
+print("crashed", program.crashed_thread().tid)
+for thread in program.threads():
+    for frame in thread.stack_trace():
+        try:
+            where = frame.source()
+        except LookupError:
+            continue
+        print(thread.tid, frame.name, where[0], where[1])
+"""
+
+
+def test_drgn_reads_a_core(recorded: Record, tool: RunTool, tmp_path: Path) -> None:
+    """GIVEN a core of the crash WHEN drgn opens it THEN it finds that thread, all stacks, a variable."""
+    need(importlib.util.find_spec("drgn"), "drgn")
+    crash = recorded("crash.c")
+    core = tmp_path / "core"
+    assert tool("core", crash.trace, "-o", core).returncode == 0
+    words = [sys.executable, "-c", READ_BY_DRGN, str(core)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    lines = done.stdout.splitlines()
+    assert lines[:1] == ["number 1.5"], done.stderr
+    crashed = lines[1].split()[1]
+    assert f"{crashed} crash {crash.source} {crash.line('crashes')}" in lines
+    waiting = [line for line in lines if line.endswith(f"waits_here {crash.source} {crash.line('waits')}")]
+    assert len({line.split()[0] for line in waiting} - {crashed}) == 3
