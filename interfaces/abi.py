@@ -293,7 +293,7 @@ class Ring(ctypes.LittleEndianStructure):
         ("grants", _u32),
         ("ntasks", _u32),
         ("held_since", _u64),
-        ("preempt_tid", _u32),
+        ("stopped_tasks", _u32),
         ("pending_signals", _u32),
         ("pending_since", _u64),
         ("one_domain", _u64),
@@ -314,7 +314,9 @@ class Ring(ctypes.LittleEndianStructure):
         ("waiting_seq", _u64),
         ("checksum_every", _u64),
         ("wanting", _u64),
-        ("reserved", _u64 * 7),
+        ("spin_patience", _u64),
+        ("stops", _u64),
+        ("reserved", _u64 * 5),
         ("turn", _u32 * TURN_WORDS),
     ]
 

@@ -199,7 +199,7 @@ struct rr_ring { /* the first RR_RING_CTL bytes */
   u32 grants;          /* counts hand-overs to another task */
   u32 ntasks;          /* tasks of the domain that live */
   u64 held_since;      /* CLOCK_MONOTONIC coarse ns, when the holder took it */
-  u32 preempt_tid;     /* recording: the recorder asks this task to stop where it is */
+  u32 stopped_tasks;   /* recording: tasks that were preempted and want to go on */
   u32 pending_signals; /* recording: signals queued in the core that no call has come along to deliver */
   u64 pending_since;
   u64 one_domain;      /* the recorder's --one-domain */
@@ -222,7 +222,9 @@ struct rr_ring { /* the first RR_RING_CTL bytes */
   u64 waiting_seq;     /* the output sequence number it waits for */
   u64 checksum_every;  /* recording: hash writable memory after every so many events; 0: never */
   u64 wanting;         /* recording with --chaos: tasks that ask for the baton */
-  u64 reserved[7];
+  u64 spin_patience;   /* recording: how long a task may have the baton before it looks whether it spins, ns; 0: it does not */
+  u64 stops;           /* recording: events that preemptions made */
+  u64 reserved[5];
   u32 turn[RR_TURN_WORDS]; /* replay: futex words, index = task % RR_TURN_WORDS */
 };
 _Static_assert(sizeof(struct rr_ring) <= RR_RING_CTL, "ring control");

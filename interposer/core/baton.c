@@ -75,6 +75,7 @@ taken:
     RING->held_since = now_coarse();
     handed_over();
   }
+  if (unlikely(RING->spin_patience)) spin_arm(th);
 }
 
 void baton_take(struct thread *th) {
@@ -83,6 +84,7 @@ void baton_take(struct thread *th) {
 }
 
 void baton_give(struct thread *th) {
+  if (unlikely(th->timer_armed)) spin_disarm(th);
   u32 old = __atomic_exchange_n(&((struct rr_ring *)RR_RING)->baton, 0, __ATOMIC_RELEASE);
   if (old & WAITERS) futex_wake(&RING->baton, 1);
 }

@@ -5,71 +5,6 @@
  */
 #include "core.h"
 
-typedef void (*range_visitor)(void *context, u64 from, u64 to, int shared, int file);
-
-static u64 hex(const char **at) {
-  u64 value = 0;
-  for (;; (*at)++) {
-    char c = **at;
-    if (c >= '0' && c <= '9')
-      value = value * 16 + (u64)(c - '0');
-    else if (c >= 'a' && c <= 'f')
-      value = value * 16 + (u64)(c - 'a' + 10);
-    else
-      return value;
-  }
-}
-
-/* A line of /proc/self/maps: "from-to rwxp offset dev inode  path". */
-static void visit_line(const char *line, range_visitor visit, void *context) {
-  const char *at = line;
-  u64 from = hex(&at);
-  at++;
-  u64 to = hex(&at);
-  at++;
-  int writable = at[1] == 'w', readable = at[0] == 'r', shared = at[3] == 's';
-  at += 5;
-  hex(&at);
-  while (*at && *at != ':') at++;
-  if (*at) at++;
-  hex(&at);
-  while (*at == ' ') at++;
-  int file = *at >= '1' && *at <= '9';
-  while (*at >= '0' && *at <= '9') at++;
-  while (*at == ' ') at++;
-  if (!writable || !readable || in_core(from) || (at[0] == '[' && at[1] == 'v')) return;
-  if (from < RR_SLOT_TABLE + RR_SLOT_TABLE_SIZE && to > RR_SLOT_TABLE) { /* the core's, among the program's */
-    if (from < RR_SLOT_TABLE) visit(context, from, RR_SLOT_TABLE, shared, file);
-    from = RR_SLOT_TABLE + RR_SLOT_TABLE_SIZE;
-    if (from >= to) return;
-  }
-  visit(context, from, to, shared, file);
-}
-
-static int each_range(range_visitor visit, void *context) {
-  static char text[8192];
-  s64 fd = SYS4(RR_NR_openat, -100, "/proc/self/maps", 02000000, 0);
-  u64 have = 0;
-  if (fd < 0) return 1;
-  for (;;) {
-    s64 n = SYS3(RR_NR_read, fd, text + have, sizeof text - 1 - have);
-    if (n <= 0) break;
-    have += (u64)n;
-    u64 start = 0;
-    for (u64 i = 0; i < have; i++)
-      if (text[i] == '\n') {
-        text[i] = 0;
-        visit_line(text + start, visit, context);
-        start = i + 1;
-      }
-    for (u64 i = start; i < have; i++) text[i - start] = text[i];
-    have -= start;
-    if (have == sizeof text - 1) have = 0;
-  }
-  SYS1(RR_NR_close, fd);
-  return 0;
-}
-
 #define BATCH 4096
 #define LARGE (64ul << 20)
 #define PRESENT (3ul << 62)
@@ -112,10 +47,8 @@ static void visit_dirty(void *context, u64 address, u64 pages) {
   walk->page(walk, address, pages);
 }
 
-static void visit_range(void *context, u64 from, u64 to, int shared, int file) {
-  struct walk *walk = context;
+static void visit_present(struct walk *walk, u64 from, u64 to, int shared, int file) {
   static u64 map[BATCH];
-  if (walk->only_own && !shared && dirty_pages((s32)walk->pagemap, from, to, visit_dirty, walk)) return;
   if (to - from >= LARGE && walk->pagemap >= 0 && (!file || walk->only_own) && visit_large(walk, from, to, file && !shared)) return;
   for (u64 at = from; at < to;) {
     u64 pages = (to - at) / PAGE < BATCH ? (to - at) / PAGE : BATCH, run = 0;
@@ -136,9 +69,17 @@ static void visit_range(void *context, u64 from, u64 to, int shared, int file) {
   }
 }
 
+static void visit_range(void *context, u64 from, u64 to, int shared, int file) {
+  struct walk *walk = context;
+  int watch = walk->only_own && !shared;
+  if (watch && dirty_pages((s32)walk->pagemap, from, to, visit_dirty, walk)) return;
+  visit_present(walk, from, to, shared, file);
+  if (watch) dirty_watch((s32)walk->pagemap, from, to); /* which makes pages that were never touched look present */
+}
+
 static int walk_memory(struct walk *walk) {
   walk->pagemap = SYS4(RR_NR_openat, -100, "/proc/self/pagemap", 02000000, 0);
-  int failed = each_range(visit_range, walk);
+  int failed = walk->only_own && dirty_watching() ? each_kept_range(visit_range, walk) : each_range(visit_range, walk);
   if (walk->pagemap >= 0) SYS1(RR_NR_close, walk->pagemap);
   return failed;
 }

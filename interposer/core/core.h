@@ -94,6 +94,8 @@ struct space {
   u32 no_cpuid_fault;
   u32 hardware_fsgsbase;
   u32 nshared;          /* entries of `shared` in use */
+  u32 map_changes;       /* calls that may have changed which memory is writable; 0: none yet */
+  u32 grows_down;        /* the program has a mapping that grows by itself */
   u32 map_generation;    /* of `shared`; never 0 */
   u32 writable_shared;  /* of them writable, and anonymous ones: decides whether a fork shares the domain */
   u32 display_client;     /* connected to an X server */
@@ -142,7 +144,14 @@ struct thread {
   u64 scratch_size;
   u64 poke_ip[POKES], poke_sp[POKES]; /* where the recorder's latest requests to stop found it */
   u64 poke_events, poke_since;        /* since this many events, since this time */
+  u64 poke_hash[POKES]; /* of all registers, at every request since then */
+  u32 poke_hashes;
   u32 pokes;
+  u32 timer, timer_armed; /* POSIX timer, its number + 1, that has it look whether it spins */
+  u64 timer_wait, timer_events;
+  u32 spun, spun_at;    /* it was stopped for spinning, at this place, */
+  u32 spun_for;         /* others made events meanwhile, */
+  u64 spun_events;      /* and went on when there were so many events */
   struct siginfo_k queue[SIG_QUEUE];
   /* replaying under a debugger */
   struct resume_point resume; /* where a copy of this thread goes on, while `waiting` */
@@ -257,6 +266,15 @@ void chaos_hold_back(struct thread *th);
 void chaos_give(struct thread *th, u32 grants);
 static inline int alone(void) { return RING->ntasks <= 1; }
 
+/* ---- spin.c (recording) ---- */
+void spin_arm(struct thread *th);
+void spin_disarm(struct thread *th);
+void spin_end(struct thread *th);
+int spin_asked(struct thread *th, const struct siginfo_k *info, u64 *ran);
+void spin_found_nothing(struct thread *th);
+int seems_to_spin(struct thread *th, const u64 *regs, u64 ran);
+void spin_stopped(struct thread *th, u64 took, u64 bytes, u64 others);
+
 /* ---- together.c: threads that hand over often stay on one processor ---- */
 void handed_over(void);
 void spread_out(int for_good);
@@ -345,13 +363,15 @@ int default_is_fatal(u32 sig);
 void install_one(struct process *process, u32 sig);
 
 /* ---- preempt.c ---- */
-void preempt(struct thread *th, struct sigframe *frame);
+void preempt(struct thread *th, struct sigframe *frame, u64 ran);
 void replay_state(struct thread *th, const struct rr_event *event); /* registers and pages of a preemption */
 void replay_preempt(struct thread *th, const struct rr_event *event);
 
 /* ---- dirty.c ---- */
 void dirty_forget(void);
+int dirty_watching(void);
 int dirty_pages(s32 pagemap, u64 from, u64 to, void (*page)(void *context, u64 address, u64 pages), void *context);
+void dirty_watch(s32 pagemap, u64 from, u64 to);
 
 /* ---- join.c ---- */
 u32 record_join(struct thread *th, u64 ip, u32 what, s32 fd, u64 id, u64 writable);
@@ -398,6 +418,11 @@ s64 hide_in_directory(u64 fd, u8 *entries, s64 bytes);
 
 /* ---- trap.c ---- */
 int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig);
+
+/* ---- ranges.c ---- */
+typedef void (*range_visitor)(void *context, u64 from, u64 to, int shared, int file);
+int each_range(range_visitor visit, void *context);
+int each_kept_range(range_visitor visit, void *context);
 
 /* ---- checksum.c ---- */
 void checksum_event(struct thread *th);

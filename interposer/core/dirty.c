@@ -21,6 +21,7 @@ struct page_region { u64 start, end, categories; };
 #define SCAN_PROTECT 1ul
 #define SCAN_CHECK 2ul
 #define PAGE_WRITTEN 2ul
+#define PAGE_THERE (8ul | 16ul) /* present, swapped: what was never touched, or is given back, needs no mark and has no contents */
 #define FOUND 256
 
 static enum { UNKNOWN, WATCHING, NEVER } state;
@@ -45,28 +46,32 @@ static void begin(void) {
   state = WATCHING;
 }
 
-static void watch(s32 pagemap, u64 from, u64 to) {
+int dirty_watching(void) {
+  if (state == UNKNOWN) begin();
+  return state == WATCHING;
+}
+
+/* From now on it is known which pages of a range are written. */
+void dirty_watch(s32 pagemap, u64 from, u64 to) {
+  if (state != WATCHING || pagemap < 0) return;
   struct uffd_register range = {from, to - from, UFFD_WRITE_PROTECT, 0};
   if (SYS3(RR_NR_ioctl, HIDDEN(RR_FD_DIRTY), UFFDIO_REGISTER, &range) < 0) return;
   struct page_scan scan = {.size = sizeof scan, .flags = SCAN_PROTECT | SCAN_CHECK, .start = from, .end = to,
-                           .mask = PAGE_WRITTEN, .wanted = PAGE_WRITTEN};
+                           .mask = PAGE_WRITTEN, .anyof = PAGE_THERE, .wanted = PAGE_WRITTEN};
   SYS3(RR_NR_ioctl, pagemap, PAGEMAP_SCAN, &scan);
 }
 
-/* Visits the pages of a private range that were written since the last time, and watches it from now on. 0: it is not
- * known which; nothing was visited, and all of it is to be saved. */
+/* Visits the pages of a private range that were written since the last time. 0: it is not known which; nothing was
+ * visited, and all of it is to be saved (and watched from then on). */
 int dirty_pages(s32 pagemap, u64 from, u64 to, void (*page)(void *context, u64 address, u64 pages), void *context) {
   static struct page_region found[FOUND];
-  if (state == UNKNOWN) begin();
-  if (state != WATCHING || pagemap < 0) return 0;
+  if (!dirty_watching() || pagemap < 0) return 0;
   struct page_scan scan = {.size = sizeof scan, .flags = SCAN_PROTECT | SCAN_CHECK, .start = from, .end = to,
-                           .regions = (u64)found, .nregions = FOUND, .mask = PAGE_WRITTEN, .wanted = PAGE_WRITTEN};
+                           .regions = (u64)found, .nregions = FOUND, .mask = PAGE_WRITTEN, .anyof = PAGE_THERE,
+                           .wanted = PAGE_WRITTEN};
   while (scan.start < to) {
     s64 n = SYS3(RR_NR_ioctl, pagemap, PAGEMAP_SCAN, &scan);
-    if (n < 0) {
-      if (scan.start == from) watch(pagemap, from, to);
-      return 0;
-    }
+    if (n < 0) return 0;
     for (s64 i = 0; i < n; i++) page(context, found[i].start, (found[i].end - found[i].start) / PAGE);
     if (scan.walk_end <= scan.start) break;
     scan.start = scan.walk_end;

@@ -97,6 +97,8 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define SIGSYS 31
 #define BIT(sig) (1ul << ((sig)-1))
 #define SI_TKILL (-6)
+#define SI_TIMER (-2)
+#define SIGEV_THREAD_ID 4
 #define SYS_USER_DISPATCH 2
 
 #define CLONE_VM 0x100ul

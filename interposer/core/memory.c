@@ -191,6 +191,8 @@ static s64 record_shmat(struct thread *th, u64 nr, u64 *args, u64 ip) {
 
 s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
   s64 result;
+  if (nr != RR_NR_madvise && !++space.map_changes) space.map_changes = 1;
+  if (nr == RR_NR_mmap && args[3] & MAP_GROWSDOWN) space.grows_down = 1;
   switch (nr) {
     case RR_NR_mmap: return record_mmap(th, nr, args, ip);
     case RR_NR_shmat: return record_shmat(th, nr, args, ip);

@@ -5,55 +5,40 @@
  */
 #include "core.h"
 
-#define SPIN_BYTES 1024u
-#define LONG_NS 250000000ul
-
-/* Whether it seems to wait for somebody, rather than to compute: found in the same few instructions of the same
- * function three times, or at the very same place twice. What computes may go on for longer: a snapshot of a large
- * program costs much, and nobody may need what the others would do meanwhile. */
-static int seems_to_spin(struct thread *th, u64 ip, u64 sp) {
-  if (th->poke_events != RING->event_count || !th->pokes) {
-    th->poke_events = RING->event_count;
-    th->poke_since = now_coarse();
-    th->pokes = 0;
-  }
-  u32 seen = th->pokes < POKES ? th->pokes : POKES, near = 0;
-  int again = 0;
-  for (u32 i = 0; i < seen; i++) {
-    u32 at = (th->pokes - 1 - i) % POKES;
-    again |= th->poke_ip[at] == ip && th->poke_sp[at] == sp;
-    near += i < 2 && ip - th->poke_ip[at] + SPIN_BYTES < 2 * SPIN_BYTES && th->poke_sp[at] == sp;
-  }
-  th->poke_ip[th->pokes % POKES] = ip;
-  th->poke_sp[th->pokes % POKES] = sp;
-  th->pokes++;
-  return again || near == 2 || now_coarse() - th->poke_since > LONG_NS;
-}
-
-/* Recording: the recorder asked the baton's holder to let others run, or to take a signal, and it is in the
- * program's code: `frame` is the kernel's. */
-void preempt(struct thread *th, struct sigframe *frame) {
+/* Recording: the baton's holder, which has made no call for `ran` nanoseconds, is asked to let others run, or to take a
+ * signal, and it is in the program's code: `frame` is the kernel's. */
+void preempt(struct thread *th, struct sigframe *frame, u64 ran) {
   struct sigframe *outer = th->frame;
   u64 *regs = frame->uc.mc.regs;
   if (!logging() || (RING->baton & 0x7fffffff) != th->real_tid) return;
-  if (!RING->pending_signals && !seems_to_spin(th, regs[R_RIP], regs[R_RSP])) return;
-  th->pokes = 0;
+  if (!RING->pending_signals && !(RING->baton & 0x80000000) && !RING->stopped_tasks) return;
+  int spinning = seems_to_spin(th, regs, ran);
+  if (!RING->pending_signals && !spinning) return;
   th->frame = frame;
   th->time_in = now_coarse();
+  u64 before = RING->event_count;
   log_begin(th, RR_K_PREEMPT, 0, regs[R_RIP], NULL);
   log_bytes(th, RR_R_REGS, 0, 0, regs, sizeof frame->uc.mc.regs);
   if (frame->uc.mc.fpstate) log_bytes(th, RR_R_REGS, 1, 0, (void *)frame->uc.mc.fpstate, fpstate_size((void *)frame->uc.mc.fpstate));
-  save_memory(th);
+  u64 began = now_precise(), bytes = save_memory(th);
   log_commit(th, 0);
+  RING->stops += RING->event_count - before;
+  u64 others = RING->event_count - RING->stops;
+  u64 took = now_precise() - began;
   if (!alone()) {
     u32 grants = RING->grants;
+    __atomic_fetch_add(&((struct rr_ring *)RR_RING)->stopped_tasks, 1, __ATOMIC_ACQ_REL);
     baton_give(th);
     for (u32 i = 0; i < 500 && RING->grants == grants; i++) SYS0(RR_NR_sched_yield);
     baton_take(th);
+    __atomic_fetch_sub(&((struct rr_ring *)RR_RING)->stopped_tasks, 1, __ATOMIC_ACQ_REL);
   }
+  others = RING->event_count - RING->stops - others;
   log_begin(th, RR_K_RESUME, 0, regs[R_RIP], NULL);
   log_commit(th, 0);
+  RING->stops++;
   RING->held_since = now_coarse();
+  spin_stopped(th, took, bytes, others);
   deliver_pending(th, RR_SIG_PREEMPT);
   th->frame = outer;
 }

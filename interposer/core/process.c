@@ -144,6 +144,7 @@ static void begin_process(struct thread *th, const struct clone_request *want) {
   th->real_tid = (u32)SYS0(RR_NR_gettid);
   th->pending = 0;
   th->robust_head = 0;
+  th->timer = th->timer_armed = 0;
   th->clear_tid = want->flags & CLONE_CHILD_CLEARTID ? want->ctid : 0;
   th->set_tid = want->flags & CLONE_CHILD_SETTID ? want->ctid : 0;
   th->process->nthreads = 1;
@@ -355,6 +356,7 @@ s64 record_execve(struct thread *th, u64 nr, u64 *args, u64 ip) {
   int traced = answer == 0;
   if (answer == -ESRCH) stop_recording(RR_STOP_RECORDER);
   if (!traced) set_real_mask(mask);
+  spin_end(th);
   untrap_instructions(); /* whether the new image will have a core to answer is not known yet */
   s64 result = sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
   trap_instructions();
@@ -415,6 +417,7 @@ NORETURN void record_exit(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (word && !rr_copy((void *)word, &zero, 4)) log_region(th, RR_R_OUT, 255, word, 4);
   log_commit(th, (s64)args[0]);
   block_signals();
+  spin_end(th);
   if (!whole) forward_pending(th);
   if (word) futex_wake((volatile u32 *)word, 1);
   u32 ending = nr == RR_NR_exit_group ? th->process->nthreads : 1;

@@ -91,12 +91,14 @@ static int between(u64 ip, const char *first, const char *last) { return ip >= (
 void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   struct thread *th = current();
   u64 *regs = uc->mc.regs, ip = regs[R_RIP];
-  if (sig == SIGSTKFLT && info->code <= 0 && (u32)info->kill.pid == GLOBAL->tool_pid) {
+  u64 ran;
+  if (sig == SIGSTKFLT && spin_asked(th, info, &ran)) {
     th->poked = 1;
     if (!space.recording) debug_poked(th, uc);
     if (between(ip, rr_int_begin, rr_int_syscall) && !alone() && (RING->baton & 0x7fffffff) == th->real_tid)
       regs[R_RIP] = (u64)rr_int_pending;
-    if (!in_core(ip)) preempt(th, (struct sigframe *)((u8 *)uc - 8));
+    if (!in_core(ip)) preempt(th, (struct sigframe *)((u8 *)uc - 8), ran);
+    if ((RING->baton & 0x7fffffff) == th->real_tid) spin_found_nothing(th);
     return;
   }
   enqueue(th, info);

@@ -21,7 +21,7 @@ DIFFERENT = [
     "cancel", "domain_anon", "domain_late", "grab_io", "output_threads", "pending_signals", "prefork_64",
     "race_ints", "race_plain", "race_pointers", "race_queue", "signal_process", "spawn_threaded",
     "spin_kinds",
-    "spin_signals", "sync_objects", "timers",
+    "spin_signals", "spin_token", "sync_objects", "timers",
 ]  # fmt: skip
 
 LARGE = {"spin_big": ["16"], "compute_others": []}
