@@ -287,7 +287,9 @@ def test_the_latest_entry_of_a_file_counts(tmp_path: Path) -> None:
 
 def test_metadata_of_an_open_trace(tmp_path: Path) -> None:
     path = tmp_path / "trace.bin"
-    boot = BootImage(mappings=[], stack_start=1, stack=b"s", regs={"rip": 2}, auxv=[(3, 4)], brk=5)
+    boot = BootImage(
+        mappings=[], stack_start=1, stack=b"s", regs={"rip": 2}, auxv=[(3, 4)], brk=5, patches=[6]
+    )
     start = DomainStart(
         domain=1, kind="exec", pid=9, argv=["a", "b"], envp=["X=1"], comm="a", time=77, boot=boot
     )
