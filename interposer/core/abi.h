@@ -225,7 +225,7 @@ struct rr_ring { /* the first RR_RING_CTL bytes */
   u64 spin_patience;   /* recording: how long a task may have the baton before it looks whether it spins, ns; 0: it does not */
   u64 stops;           /* recording: events that preemptions made */
   u64 reserved[5];
-  u32 turn[RR_TURN_WORDS]; /* replay: futex words, index = task % RR_TURN_WORDS */
+  u32 turn[RR_TURN_WORDS]; /* replay: futex words, index = task % RR_TURN_WORDS; recording: tasks that have not ended in order */
 };
 _Static_assert(sizeof(struct rr_ring) <= RR_RING_CTL, "ring control");
 

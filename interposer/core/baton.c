@@ -32,10 +32,7 @@ static int ended(u32 tid) {
   return n > 1 && n + 1 < (s64)sizeof text && (text[n + 1] == 'Z' || text[n + 1] == 'X');
 }
 
-static int holder_gone(u32 word) {
-  u32 tid = word & ~WAITERS;
-  return tid && (SYS2(RR_NR_tkill, tid, 0) == -ESRCH || ended(tid));
-}
+int task_gone(u32 tid) { return tid && (SYS2(RR_NR_tkill, tid, 0) == -ESRCH || ended(tid)); }
 
 static void exiting_waits(struct thread *th) {
   while (th->process->exiting) SYS0(RR_NR_pause);
@@ -62,7 +59,7 @@ static void take(struct thread *th) {
     s64 why = futex_wait(&RING->baton, seen, HOLDER_CHECK_NS);
     want = mine | WAITERS;
     exiting_waits(th);
-    if (why == -ETIMEDOUT && RING->baton == seen && holder_gone(seen)) {
+    if (why == -ETIMEDOUT && RING->baton == seen && task_gone(seen & ~WAITERS)) {
       __atomic_compare_exchange_n(&((struct rr_ring *)RR_RING)->baton, &seen, 0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     }
     if (!logging()) break;
@@ -70,7 +67,7 @@ static void take(struct thread *th) {
 taken:
   if (unlikely(GLOBAL->seed)) __atomic_fetch_sub(&((struct rr_ring *)RR_RING)->wanting, 1, __ATOMIC_ACQ_REL);
   if (RING->last_holder != mine) {
-    RING->last_holder = mine;
+    RING->last_holder = RING->turn[mine % RR_TURN_WORDS] = mine;
     RING->grants++;
     RING->held_since = now_coarse();
     handed_over();

@@ -260,6 +260,7 @@ void replay_output(struct thread *th, const struct rr_event *event, const u64 *a
 /* ---- baton.c (recording) ---- */
 void baton_take(struct thread *th);
 void baton_give(struct thread *th);
+int task_gone(u32 tid);
 void baton_fair(struct thread *th, u64 ip);
 int chaos_hands_over(void);
 void chaos_hold_back(struct thread *th);
@@ -380,6 +381,9 @@ void replay_join(struct thread *th);
 /* ---- futex.c ---- */
 int is_pi_futex(const u64 *args);
 s64 record_pi_futex(struct thread *th, u64 *args, u64 ip);
+int waits_for_owner(const u64 *args);
+s64 wait_owned(struct thread *th, const u64 *args, int *killed);
+void take_from_killed(struct thread *th, const u64 *args);
 void release_robust(struct thread *th, const struct thread *of);
 
 /* ---- frame.c ---- */

@@ -146,6 +146,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define AT_SYSINFO_EHDR 33
 #define AT_HWCAP2 26
 
+#define CLOCK_REALTIME 0
 #define CLOCK_MONOTONIC 1
 #define CLOCK_MONOTONIC_COARSE 6
 #define MSG_NOSIGNAL 0x4000

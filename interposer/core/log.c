@@ -256,7 +256,7 @@ static void create(u32 domain, struct rr_msg *hello) {
   RING->domain = domain;
   RING->state = RR_RECORDING;
   RING->baton = tid;
-  RING->last_holder = tid;
+  RING->last_holder = RING->turn[tid % RR_TURN_WORDS] = tid;
   RING->ntasks = 1;
   RING->stop_at = ~0ul;
   RING->checksum_every = GLOBAL->checksum_every;

@@ -165,12 +165,13 @@ static void output_unlock(struct thread *th) {
 /* Whether this task waits with the baton, having been alone when it began to. */
 static int holds_up(struct thread *th) { return !alone() && (RING->baton & 0x7fffffff) == th->real_tid; }
 
-static s64 make(struct thread *th, u64 nr, const u64 *args, u32 block) {
+static s64 make(struct thread *th, u64 nr, const u64 *args, u32 block, int *killed) {
   s64 result;
+  int owned = nr == RR_NR_futex && waits_for_owner(args);
   if (block == RR_BLK_NEVER) return sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
   do {
     th->poked = 0;
-    result = rr_call_interruptible((s64)nr, args);
+    result = owned ? wait_owned(th, args, killed) : rr_call_interruptible((s64)nr, args);
   } while (result == -EINTR && th->poked && !th->pending && !holds_up(th));
   return result;
 }
@@ -180,6 +181,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   struct masks masks;
   u64 lengths[16], kernel_args[6], area = 0, seq = 0, time_out = 0;
   s64 result;
+  int killed = 0;
   effects_of(&fx, nr, args);
   if (fx.treat == RR_T_UNKNOWN) return refuse(th, nr, args, ip, -ENOSYS, RR_REP_UNKNOWN_CALL);
   if (fx.treat == RR_T_REFUSE) return refuse(th, nr, args, ip, -ENOSYS, nr == RR_NR_rseq || nr == RR_NR_clone3 ? 0 : RR_REP_REFUSED);
@@ -216,7 +218,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   }
   s64 carried = carries ? carry_in(th, nr, kernel_args) : 0;
   if (echo) output_lock(th);
-  result = carries ? carry_out(th, nr, kernel_args, carried) : polled != RR_RESTART ? polled : make(th, nr, kernel_args, fx.block);
+  result = carries ? carry_out(th, nr, kernel_args, carried) : polled != RR_RESTART ? polled : make(th, nr, kernel_args, fx.block, &killed);
   if (!release && polled == RR_RESTART && th->poked && !th->pending && (result == -EINTR || result == RR_RESTART) && holds_up(th)) {
     if (echo) output_unlock(th);
     log_abandon(th);
@@ -234,6 +236,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
     th->event.flags |= RR_EF_BLOCKED;
   }
   if (result == -EINTR && fx.flags & RR_CF_MASK) th->suspended = (u32)mask_of_call(nr, args, &th->call_mask);
+  if (killed) take_from_killed(th, args);
   s64 written = result;
   if (nr == RR_NR_getdents64 && result > 0) result = hide_in_directory(args[0], (u8 *)args[1], result);
   if (nr == RR_NR_personality && result > 0) result &= ~0x40000l;
