@@ -31,6 +31,10 @@ class ChunkSource:
         return last
 
 
+PayloadPlaces = tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Rows (offsets in the block), and where in the bytes of their chunk the payload of each begins and ends."""
+
+
 class _Piece:
     """Events [start, stop) of a chunk and where they stand in the block; read when they are asked for."""
 
@@ -91,7 +95,7 @@ class BlockEvents:
 
         What a call that blocked had read lies in the event of its task before it, and comes first.
         """
-        begun = self._begun(wanted)
+        begun = self.begun(wanted)
         if not len(begun):
             yield from self._own_payloads(wanted)
             return
@@ -108,8 +112,8 @@ class BlockEvents:
             if payload:
                 yield place, payload
 
-    def _begun(self, wanted: Mask) -> npt.NDArray[np.int64]:
-        """The wanted calls that blocked."""
+    def begun(self, wanted: Mask) -> npt.NDArray[np.int64]:
+        """The wanted calls that blocked: part of their payload lies in the event of their task before."""
         count = len(wanted)
         calls = self._block.code[:count] >> np.uint16(NR_BITS) == Kind.SYSCALL
         return np.flatnonzero(wanted & calls & (self._block.flags[:count] & EventFlag.BLOCKED != 0))
@@ -130,6 +134,12 @@ class BlockEvents:
         return index.reader.event(*index.place(row)).payload if row is not None else b""
 
     def _own_payloads(self, wanted: Mask) -> Iterator[tuple[int, bytes]]:
+        for places, data, starts, ends in self.payload_places(wanted):
+            for place, start, end in zip(places.tolist(), starts.tolist(), ends.tolist(), strict=True):
+                yield place, data[start:end]
+
+    def payload_places(self, wanted: Mask) -> Iterator[PayloadPlaces]:
+        """Where the payloads of the wanted rows that have any lie, without those of the events before."""
         for piece in self.pieces():
             chosen = np.flatnonzero(wanted[piece.places])
             if not len(chosen):
@@ -141,9 +151,7 @@ class BlockEvents:
             data = piece.chunk.payload
             starts = piece.column("payload_off")[chosen].astype(np.int64)
             ends = starts + sizes
-            places = piece.places[chosen]
-            for place, start, end in zip(places.tolist(), starts.tolist(), ends.tolist(), strict=True):
-                yield place, data[start:end]
+            yield piece.places[chosen], data, starts, ends
 
     def pieces(self) -> list[_Piece]:
         """Where the rows lie in chunks."""

@@ -6,39 +6,43 @@ which repeat; for descriptors, each block is cut at the events that open and clo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from interfaces.abi import Kind, parse_regions
-from interfaces.calls import CALLS
-from tui.model.columns import CODES, NR_MAX, PAIR, RANGE, Block, Mask, code_of
+from interfaces.calls import BY_NAME, CALLS
+from tui.model.columns import CODES, NR_MAX, PAIR, RANGE, Block, Mask, code_of, table_of
 from tui.model.decode import paths_in
 from tui.model.query.bulk import BlockEvents
+from tui.model.query.pathbytes import PathBytes
 
 if TYPE_CHECKING:
     from tui.model.trace import TraceModel
 
-_MEMORY = 1 << 17
 _NONE = 7
 
 
-def _tables() -> tuple[Mask, npt.NDArray[np.uint8]]:
-    """(which codes name paths, the first argument that is a descriptor or _NONE)."""
-    named = np.zeros(CODES, np.bool_)
+def _tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """(which arguments are paths as bits, the first argument that is a descriptor or _NONE) of each code."""
+    named = np.zeros(CODES, np.uint8)
     first = np.full(CODES, _NONE, np.uint8)
     for number, call in CALLS.items():
         places = [i for i, arg in enumerate(call.args) if arg.type == "fd"]
         for kind in (Kind.SYSCALL, Kind.RELEASE):
             code = code_of(kind, number)
-            named[code] = any(arg.type == "path" for arg in call.args)
+            named[code] = sum(1 << i for i, arg in enumerate(call.args) if arg.type == "path")
             first[code] = places[0] if places else _NONE
     return named, first
 
 
-_NAMED, _FIRST_FD = _tables()
+_PATH_ARGS, _FIRST_FD = _tables()
+_NAMED = _PATH_ARGS != 0
+_TELLING = _NAMED | table_of([code_of(Kind.SYSCALL, BY_NAME["close"].number)])
+"""Codes of events behind which a descriptor stands for the path they name, or for nothing."""
 
 
 class _Life(NamedTuple):
@@ -57,32 +61,32 @@ class PathMatcher:
     def __init__(self, model: TraceModel, passes: Callable[[str], bool]) -> None:
         self._model = model
         self._passes = passes
-        self._payloads: dict[tuple[int, bytes], bool] = {}
+        self._paths = PathBytes(passes)
 
     def mask(self, block: Block, events: BlockEvents, candidates: Mask) -> Mask:
         """Which of the candidates, rows [0, len) of the block, pass."""
         codes = block.code[: len(candidates)]
-        found = self._named(codes, events, candidates & _NAMED[codes])
+        named = candidates & _NAMED[codes]
+        found = self._named(codes, events, named)
         places = _FIRST_FD[codes]
         by_descriptor = candidates & ~found & (places != _NONE)
         if by_descriptor.any():
-            self._by_descriptor(block, events, by_descriptor, places, found)
+            self._by_descriptor(block, events, by_descriptor, places, found, named)
         return found
 
     def _named(self, codes: npt.NDArray[np.uint16], events: BlockEvents, wanted: Mask) -> Mask:
+        """Which of the wanted rows name a path that passes."""
         found = np.zeros(len(wanted), np.bool_)
         if not wanted.any():
             return found
-        known = self._payloads
-        numbers = (codes & np.uint16(NR_MAX)).tolist()
-        for place, payload in events.payloads(wanted):
-            key = (numbers[place], payload)
-            passes = known.get(key)
-            if passes is None:
-                if len(known) > _MEMORY:
-                    known.clear()
-                passes = known[key] = self._any(numbers[place], payload)
-            found[place] = passes
+        odd = np.zeros(len(wanted), np.bool_)
+        odd[events.begun(wanted)] = True
+        for places, data, starts, ends in events.payload_places(wanted & ~odd):
+            found[places], odd[places] = self._paths.decide(data, starts, ends, _PATH_ARGS[codes[places]])
+        if odd.any():
+            numbers = codes & np.uint16(NR_MAX)
+            for place, payload in events.payloads(odd):
+                found[place] = self._any(int(numbers[place]), payload)
         return found
 
     def _any(self, nr: int, payload: bytes) -> bool:
@@ -98,32 +102,33 @@ class PathMatcher:
         wanted: Mask,
         places: npt.NDArray[np.uint8],
         found: Mask,
+        known: Mask,
     ) -> None:
-        """Decide the wanted rows by their descriptor, in `found`."""
+        """Decide the wanted rows by their descriptor, in `found`, which has decided the `known` ones."""
         rows = np.flatnonzero(wanted)
         fds = np.zeros(len(rows), np.uint32)
-        for place in np.unique(places[rows]).tolist():
-            own = places[rows] == place
+        for place, own in _groups(places[rows].astype(np.uint32)):
             fds[own] = events.column(f"arg{place}", wanted)[rows[own]]
-        domains = self._model.index.domain_table()[block.task[rows]]
-        pairs = domains.astype(np.uint64) << np.uint64(32) | fds
         lives = [
-            self._life(block, pair >> 32, pair & 0xFFFFFFFF, rows[pairs == pair], len(wanted))
-            for pair in np.unique(pairs).tolist()
-            if not pair & 1 << 31
+            self._life(block, domain, fd, rows[of_domain[of_fd]], len(wanted))
+            for domain, of_domain in _groups(self._model.index.domain_table()[block.task[rows]])
+            for fd, of_fd in _groups(fds[of_domain])
+            if not fd & 1 << 31
         ]
         codes = block.code[: len(wanted)]
         openings = np.zeros(len(wanted), np.bool_)
         for life in lives:
-            openings[life.cuts[np.unique(life.at[life.at > 0]) - 1]] = True
-        opened = self._named(codes, events, openings & _NAMED[codes])
+            openings[life.cuts[life.at[life.at > 0] - 1]] = True
+        opened = found & known | self._named(codes, events, openings & _NAMED[codes] & ~known)
         for life in lives:
             values = np.zeros(len(life.cuts) + 1, np.bool_)
             values[1:] = opened[life.cuts]
-            for i in np.unique(life.at).tolist():
-                if not i or not _NAMED[codes[life.cuts[i - 1]]]:
-                    first = int(life.rows[int(np.searchsorted(life.at, i))])
-                    values[i] = self._passes_label(block.first + first, life.fd)
+            told = np.zeros(len(values), np.bool_)
+            told[1:] = _TELLING[codes[life.cuts]]
+            asked = np.flatnonzero(~told[life.at])
+            for begin in asked[np.diff(life.at[asked], prepend=-1) != 0].tolist():
+                first = block.first + int(life.rows[begin])
+                values[life.at[begin]] = self._passes_label(first, life.fd)
             found[life.rows] = values[life.at]
 
     def _life(self, block: Block, domain: int, fd: int, rows: npt.NDArray[np.int64], limit: int) -> _Life:
@@ -140,3 +145,15 @@ class PathMatcher:
     def _passes_label(self, row: int, fd: int) -> bool:
         label = self._model.label(row, fd)
         return bool(label) and self._passes(label)
+
+
+def _groups(values: npt.NDArray[np.uint32]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Each value that occurs, with its places in order. Small numbers are sorted much quicker as such."""
+    if not len(values):
+        return
+    keys = values.astype(np.uint16) if values.max() < 1 << 16 else values
+    order = np.argsort(keys, kind="stable")
+    ordered = values[order]
+    begins = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
+    for begin, end in itertools.pairwise(begins):
+        yield int(ordered[begin]), order[begin:end]
