@@ -242,18 +242,12 @@ class RrPyTui(Finding, Looking, Placing):
             case "memory" if event.text.strip():
                 self.action_look(event.text.strip())
 
-    def on_key(self, event: events.Key) -> None:
-        """The letter of a mark."""
-        if self._letter_for and self.take_letter(event):
-            event.stop()
-            event.prevent_default()
-
-    async def on_event(self, event: events.Event) -> None:
+    async def deliver(self, event: events.Event) -> None:
         """A mark's letter comes before what the key else means."""
         if isinstance(event, events.Key) and self._letter_for and not isinstance(self.focused, Input):
             self.take_letter(event)
-            return
-        await super().on_event(event)
+        else:
+            await super().deliver(event)
 
     # -- actions
 

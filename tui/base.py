@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from textual.app import App
 from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
 
@@ -22,6 +21,7 @@ from tui.model.query.language import Query
 from tui.model.settings import Settings
 from tui.model.text import count
 from tui.model.trace import TraceModel
+from tui.typist import Typist
 
 if TYPE_CHECKING:
     from tui.model.search import Search
@@ -31,7 +31,7 @@ class Changed(Message):
     """The index or the view has more rows, or the feeder does something else now."""
 
 
-class Base(App[int]):
+class Base(Typist):
     """State and helpers; the rest of the application is built on it."""
 
     def __init__(self, model: TraceModel, address: Address) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
 import numpy as np
 from textual.worker import get_current_worker
@@ -42,6 +43,9 @@ def search_problem(text: str) -> str:
 class Finding(Base):
     """Actions that find events."""
 
+    _hits_wanted: deque[int] | None = None
+    """Steps that were asked for while a hit is looked for; None while none is."""
+
     def ask_filter(self) -> None:
         text = self.query_shown.text + " " if self.query_shown is not None else ""
         self.query_one(Prompt).ask(
@@ -64,6 +68,7 @@ class Finding(Base):
             self.action_clear()
             return
         self.search = Search(self.model, self.events.view, query)
+        self._hits_wanted = None
         self.search_note = "..."
         is_regex = len(text) > 2 and text[0] == "/" and text[-1] == "/"
         flags = 0 if any(char.isupper() for char in text) else re.IGNORECASE
@@ -74,8 +79,10 @@ class Finding(Base):
     def action_hit(self, step: int) -> None:
         if self.search is None:
             self.notify("nothing is searched for: / searches")
-            return
-        self._find(step)
+        elif self._hits_wanted is not None:
+            self._hits_wanted.append(step)
+        else:
+            self._find(step)
 
     def action_clear(self) -> None:
         """Take the search away, or else the filter."""
@@ -153,6 +160,7 @@ class Finding(Base):
         if search is None or row is None:
             return
         start = row - step if include_here else row
+        self._hits_wanted = deque()
         self.run_worker(
             lambda: self._search(search, start, step), thread=True, exclusive=True, group="search"
         )
@@ -178,6 +186,7 @@ class Finding(Base):
     def _found(self, search: Search, hit: int | None, wrapped: bool) -> None:
         if search is not self.search:
             return
+        wanted, self._hits_wanted = self._hits_wanted, None
         if hit is None:
             self.search_note = "not found"
             self.notify(f"{search.query.text!r} is not in the events shown", markup=False)
@@ -188,6 +197,9 @@ class Finding(Base):
             self.search_note = "..."
             if search.complete:
                 self._counted(search, search.count())
+            if wanted:
+                self._find(wanted.popleft())
+                self._hits_wanted = wanted
         self.tell_status()
 
     def _counted(self, search: Search, total: int) -> None:

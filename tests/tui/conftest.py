@@ -139,7 +139,8 @@ async def settle(pilot: Pilot[int], *, index: bool = True) -> None:
         await pilot.pause()
         busy = [worker for worker in app.workers if not worker.is_finished and worker.group != "feeder"]
         fed = app.feeder.phase in (Phase.DONE, Phase.WAITING) and app.events.view.complete
-        if not busy and (fed or not index) and not _timers(app):
+        busy = [worker for worker in busy if worker.group != "typist"]
+        if not busy and not app.keys_waiting and (fed or not index) and not _timers(app):
             await pilot.pause()
             return
         await asyncio.sleep(0.005)

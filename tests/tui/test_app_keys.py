@@ -7,6 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from textual.events import Key
+from textual.keys import _character_to_key, key_to_character
+from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, Input
 
 from interfaces.abi import Kind
@@ -576,3 +579,32 @@ def test_every_action_is_tried() -> None:
         for one in action.keys.split(","):
             part = one.split("+")[-1]
             assert len(part) == 1 or part in KEY_NAMES
+
+
+@tries()
+@interface
+async def test_no_key_is_lost_however_fast(small: Path) -> None:
+    """GIVEN keys that all come at once, as when pasted WHEN they open lines, fill and leave them THEN each
+    does what it does when typed slowly."""
+    async with opened(small) as (app, pilot):
+        await burst(pilot, "slash", *"users", "enter", "n")
+        assert (app.search.query.text if app.search else "", app.search_note[:2]) == ("users", "2/")
+        await burst(pilot, "escape", "f", *"call", "space", "=", "=", "space", *"rea", "tab", "enter", "G")
+        assert app.query_shown is not None
+        assert app.query_shown.text == "call == read"
+        assert app.events.position == len(app.events.view) - 1
+        await burst(pilot, "escape", ":", *"4711:70", "enter", "m", "q", "j", "j", "'", "q", "j")
+        assert app.row == app.model.index.row_of(1, 70) + 1  # type: ignore[operator]
+        await burst(pilot, "?", "escape", "3", "j", "enter", "slash", *"q3?", "escape", "2")
+        assert app.query_shown.text == "pid == 4720"
+        assert app.current == "timeline"
+
+
+async def burst(pilot: Pilot[int], *keys: str) -> None:
+    """Keys that are all there before the first is looked at."""
+    driver = pilot.app._driver
+    assert driver is not None
+    for name in keys:
+        key = _character_to_key(name) if len(name) == 1 else name
+        driver.send_message(Key(key, key_to_character(key)))
+    await settle(pilot)

@@ -69,7 +69,8 @@ def test_many_at_once_are_as_one_at_a_time(
     rows: list[tuple[int, list[tuple[RegionKind, int, bytes]], str]],
 ) -> None:
     """GIVEN payloads, whole and damaged WHEN decided together THEN each is as alone, or left to be asked."""
-    _decide([(call, _payload(*row)) for call, *row in rows], PathBytes(lambda path: path.endswith(".db")))
+    payloads = [(call, _payload(regions, damage)) for call, regions, damage in rows]
+    _decide(payloads, PathBytes(lambda path: path.endswith(".db")))
 
 
 def test_whole_payloads_are_not_left_over() -> None:

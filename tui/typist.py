@@ -1,0 +1,67 @@
+"""Keys in the order in which they were typed, each to whom the ones before it gave the keyboard.
+
+Textual sends a key to the widget that has the focus when it arrives, and what the key means is found out only
+when it has come up again through all that widget's parents. Of keys that are pasted, or typed quickly, the
+second is on its way to the list before the first has opened the line it was meant for. Here a key waits
+until nothing that was caused before it is still under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from textual import events
+from textual.app import App
+
+_PATIENCE_S = 1.0
+"""A key waits no longer than this for what hangs."""
+
+
+class Typist(App[int]):
+    """An application whose keys and pastes are delivered one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._key_queue: asyncio.Queue[events.Event] = asyncio.Queue()
+        self.keys_waiting = 0
+        """Keys that came and were not delivered yet."""
+
+    def on_mount(self) -> None:
+        """Begin to deliver."""
+        self.run_worker(self._deliver_all(), group="typist", exit_on_error=True)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys that come from the terminal wait in line; everything else goes its way."""
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+            self.keys_waiting += 1
+            self._key_queue.put_nowait(event)
+        else:
+            await super().on_event(event)
+
+    async def deliver(self, event: events.Event) -> None:
+        """Send a key or a paste to the widget with the focus."""
+        await super().on_event(event)
+
+    async def _deliver_all(self) -> None:
+        while True:
+            event = await self._key_queue.get()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._rest()
+            await self.deliver(event)
+            self.keys_waiting -= 1
+
+    async def _rest(self) -> None:
+        """Return at a moment when no widget has a message that it has not dealt with."""
+        while True:
+            pumps = [pump for pump in (self, *list(self._registry)) if pump.is_running]
+            passed = [asyncio.Event() for _ in pumps]
+            for pump, event in zip(pumps, passed, strict=True):
+                if not pump.call_later(event.set):
+                    event.set()
+            for event in passed:
+                await event.wait()
+            left = [node for node in list(self._registry) if node.is_attached and node.message_queue_size]
+            if not left and not self.message_queue_size:
+                return
