@@ -12,6 +12,7 @@ import numpy.typing as npt
 from interfaces.abi import EVENT_DTYPE, REGION_HEADER, EventFlag, Kind, Region, RegionKind, parse_regions
 from interfaces.calls import BY_NAME
 from tracefile import Chunk, TraceFormatError, TraceReader
+from tracefile.library import AsSystemCalls
 
 IntArray = npt.NDArray[np.int64]
 
@@ -25,13 +26,16 @@ class DomainLog:
     """All events of a domain, in memory; payloads are read when asked for."""
 
     def __init__(self, reader: TraceReader, domain: int) -> None:
-        """Reads the headers of all events. A damaged chunk ends the log there: `damage` says why."""
+        """Reads the headers of all events; calls of a library that are system calls by another name are
+        taken for these. A damaged chunk ends the log there: `damage` says why."""
         self.reader = reader
         self.domain = domain
         self.damage = ""
         self._chunks: list[Chunk] = []
+        translate = AsSystemCalls.of(reader.meta)
         try:
-            self._chunks.extend(reader.chunks(domain))
+            for chunk in reader.chunks(domain):
+                self._chunks.append(translate.chunk(chunk) if translate is not None else chunk)
         except TraceFormatError as error:
             self.damage = error.message
         parts = [chunk.events for chunk in self._chunks]

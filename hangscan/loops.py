@@ -10,6 +10,7 @@ import numpy as np
 
 from hangscan.blame import is_library, loop_of
 from hangscan.knowledge import Knowledge, Pattern
+from hangscan.library import LibraryCalls
 from hangscan.log import DomainLog
 from hangscan.model import Action, Operation
 from hangscan.operations import EPOLLS, FUTEX, WAITS
@@ -21,6 +22,8 @@ _LEAST = 2
 _SAMPLES = 4
 _ALL_OF = 12
 PLAIN = "plain loop"
+LIBRARY_WAIT = -1
+"""In place of a call's number: a library function in which loops wait."""
 
 
 @dataclass(slots=True)
@@ -56,7 +59,9 @@ class WaitGroup:
         return bool(self.toolkit)
 
 
-def groups_of(log: DomainLog, with_futexes: bool) -> dict[int, list[WaitGroup]]:
+def groups_of(
+    log: DomainLog, with_futexes: bool, library: LibraryCalls | None = None
+) -> dict[int, list[WaitGroup]]:
     """The waits of every thread, grouped; futex waits only where a toolkit may idle in one."""
     events = log.events
     chosen = (events["kind"] == Kind.SYSCALL) & np.isin(events["nr"], list(WAITS))
@@ -77,6 +82,9 @@ def groups_of(log: DomainLog, with_futexes: bool) -> dict[int, list[WaitGroup]]:
         if group is None:
             group = found[key] = WaitGroup(*key, [])
         group.events.append(number)
+    for number in library.idle(log).tolist() if library is not None else ():
+        task = int(events[number]["task"])
+        found.setdefault((task, LIBRARY_WAIT, 0), WaitGroup(task, LIBRARY_WAIT, 0, [])).events.append(number)
     by_task: dict[int, list[WaitGroup]] = {}
     for group in found.values():
         by_task.setdefault(group.task, []).append(group)

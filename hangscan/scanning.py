@@ -17,6 +17,7 @@ from hangscan.environments import Environment, load
 from hangscan.errors import ScanError
 from hangscan.grouping import Grouper
 from hangscan.knowledge import Knowledge, builtin
+from hangscan.library import LibraryCalls
 from hangscan.log import DomainLog
 from hangscan.loops import PLAIN, WaitGroup, actions_of, classify, groups_of, may_loop, own_frames
 from hangscan.model import Action, Candidate, Loop, Operation, Report
@@ -28,6 +29,7 @@ from hangscan.walking import Walked, Walker, commands
 from interfaces.abi import Kind
 from interfaces.errors import RrPyError
 from replayer.backtrace import StackFrame, StackReader
+from replayer.errors import LibraryTraceError
 from replayer.session import Session
 from replayer.stacks import Collector, Found, Wanted
 from tracefile import TraceReader
@@ -84,6 +86,13 @@ class _Scan:
         self._suppressions = suppress.read(options.suppressions) if options.suppressions else []
         self._notes: list[str] = []
         self._commands = commands(reader)
+        self._library = LibraryCalls.of(reader.meta)
+        if self._library is not None:
+            why = LibraryTraceError(reader.meta)
+            self._notes.append(
+                f"{why.message}; only calls of the interface are judged, not what lies between them. "
+                f"{why.remedy}"
+            )
 
     def run(self) -> Report:
         reader = self._reader
@@ -92,8 +101,11 @@ class _Scan:
         domains = self._look()
         walker = Walker(reader, Judge(self._places()), self._environments)
         for number, domain in domains.items():
-            domain.walked = walker.walk(domain.log, domain.tasks, _LEAST_COMPUTE_NS)
-            if domain.tasks:
+            least = _LEAST_COMPUTE_NS if self._library is None else None
+            domain.walked = walker.walk(domain.log, domain.tasks, least)
+            if self._library is not None:
+                self._add_library_calls(self._library, domain)
+            elif domain.tasks:
                 self._collect(number, domain)
         loops: list[Loop] = []
         candidates: list[Candidate] = []
@@ -103,6 +115,18 @@ class _Scan:
                     loops.append(loop)
                     candidates.extend(found)
         return self._report(loops, candidates)
+
+    def _add_library_calls(self, library: LibraryCalls, domain: _Domain) -> None:
+        """Put in the calls that are no system calls; what stands for stacks, since nothing can be replayed to
+        a place in the program."""
+        walked = domain.walked
+        assert walked is not None
+        for task in domain.tasks:
+            operations = walked.operations[task]
+            operations.extend(library.operations(domain.log, task))
+            operations.sort(key=lambda one: (one.begin, one.event))
+            for one in operations:
+                one.stack = library.stack(domain.log, one.event, str(one.detail["call"]))
 
     # ---- what to look at ----
 
@@ -128,7 +152,7 @@ class _Scan:
             log = DomainLog(reader, number)
             if log.damage:
                 self._notes.append(f"domain {number}: {log.damage}")
-            groups = groups_of(log, tcl)
+            groups = groups_of(log, tcl, self._library)
             tasks = self._tasks(log, groups)
             if options.pid is not None and info.pid != options.pid:
                 tasks = []

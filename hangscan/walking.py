@@ -58,9 +58,9 @@ class Walker:
         self._positions: dict[tuple[str, int], int] = {}
         self._read_to: dict[str, int] = {}
 
-    def walk(self, log: DomainLog, tasks: Iterable[int], compute_ns: int) -> Walked:
+    def walk(self, log: DomainLog, tasks: Iterable[int], compute_ns: int | None) -> Walked:
         """One domain; `tasks` are of interest, and stretches of at least `compute_ns` in which one of them
-        makes no call are operations, too."""
+        makes no call are operations, too (None: no such)."""
         info = self._reader.domains[log.domain]
         table = self._made.pop(log.domain, None) or Table(info.cwd)
         if info.kind == "exec" and info.cwd:
@@ -72,7 +72,8 @@ class Walker:
         self._alike.clear()
         self._calls(log, tables, walked)
         for task, mine in walked.operations.items():
-            mine.extend(computing(log, task, compute_ns))
+            if compute_ns is not None:
+                mine.extend(computing(log, task, compute_ns))
             mine.sort(key=lambda one: (one.begin, one.event))
         return walked
 

@@ -25,7 +25,7 @@ from replayer import bootplan, watchdog
 from replayer.contents import Contents
 from replayer.debugring import debug_area
 from replayer.domain import NEVER, LiveDomain, Task
-from replayer.errors import CoreError, NothingToReplayError
+from replayer.errors import CoreError, LibraryTraceError, NothingToReplayError
 from replayer.feeder import ChunkFilter, unchanged
 from replayer.launch import Ended, Group, fd_base
 from replayer.output import Numbering, ProcessFilter, Turns
@@ -69,6 +69,8 @@ class Supervisor:
         `contents` lends the files of another replay of the same trace. `debugging`: processes can be
         stopped anywhere and copied (see `copying`), and their output does not wait for its turn.
         """
+        if isinstance(reader.meta.get("library"), dict):
+            raise LibraryTraceError(reader.meta)
         self.reader = reader
         self.scope = scope
         self._owns_contents = contents is None

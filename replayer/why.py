@@ -30,7 +30,7 @@ from replayer.descriptors import (
     numbers,
     signed,
 )
-from replayer.errors import NothingToReplayError
+from replayer.errors import LibraryTraceError, NothingToReplayError
 from replayer.place import Place
 from tracefile import EventView, TraceReader
 
@@ -83,6 +83,8 @@ class _Explainer:
         self._descriptors: Descriptors | None = None
 
     def run(self) -> Explanation:
+        if isinstance(self._reader.meta.get("library"), dict):
+            raise LibraryTraceError(self._reader.meta)
         event, ended = self._call(self._reader.event(self._asked.domain, self._asked.event))
         if event.kind not in (Kind.SYSCALL, Kind.RELEASE):
             raise NothingToReplayError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,31 +16,38 @@ from rr_py.messages import say
 if TYPE_CHECKING:
     from recorder import RecordOptions, RecordResult
 
+    Recorder = Callable[[RecordOptions], RecordResult]
+
 
 class RepeatError(RrPyError):
     """The program did not fail in all the runs it was given."""
 
 
-def run(options: RecordOptions, repeat: int | None = None) -> int:
+def run(
+    options: RecordOptions,
+    repeat: int | None = None,
+    record: Recorder | None = None,
+    then: Callable[[Path], None] | None = None,
+) -> int:
     """Record, say what was recorded unless `quiet`, and end as the program ended.
 
-    With `repeat`, record until the program fails, that many times at most. Raises what recording raises.
+    With `repeat`, record until the program fails, that many times at most. `record` does it, the recorder of
+    system calls by default; `then` gets the trace before the end. Raises what recording raises.
     """
-    from recorder import record
+    from recorder import record as record_system_calls
 
-    return finish(record(options) if repeat is None else record_until_failure(options, repeat), options.quiet)
+    once = record or record_system_calls
+    result = once(options) if repeat is None else record_until_failure(options, repeat, once)
+    if not options.quiet:
+        say(summary(result))
+    if then is not None:
+        then(result.trace)
+    return end_like(result.status, result.signal)
 
 
 def record_words(program: tuple[str, ...], *, trace: str | None, checksum: int | None, quiet: bool) -> int:
     """`run` with what a plain command line may say."""
     return run(options_of(program, trace=trace, checksum=checksum, quiet=quiet))
-
-
-def finish(result: RecordResult, quiet: bool) -> int:
-    """The line after a recording, and the status to end with."""
-    if not quiet:
-        say(summary(result))
-    return end_like(result.status, result.signal)
 
 
 def options_of(
@@ -70,7 +77,7 @@ def options_of(
     )
 
 
-def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
+def record_until_failure(options: RecordOptions, most: int, record: Recorder) -> RecordResult:
     """Record until the program fails, at most `most` times; delete the trace of every run that did not.
 
     The runs are recorded in a passing folder beside the wanted trace, whose name is taken only by the run
@@ -78,7 +85,6 @@ def record_until_failure(options: RecordOptions, most: int) -> RecordResult:
     """
     import tempfile
 
-    from recorder import record
     from tracefile import TraceExistsError, TraceWriteError, next_trace_path
 
     wanted = options.trace if options.trace is not None else next_trace_path(Path())

@@ -22,7 +22,7 @@ from tui.model.timeline import SLOW_NS
 from tui.model.trace import TraceModel
 from tui.model.view import View
 from tui.rows import RowList, cut
-from tui.styles import BOLD, DIM, FAMILIES, HIT, LONG, ROLES, SLOW, THREADS
+from tui.styles import BOLD, DIM, FAMILIES, HIT, LIBRARY, LONG, ROLES, SLOW, THREADS
 
 TITLES = {"row": "row", "time": "seconds", "thread": "thread", "call": "call", "result": "result",
           "duration": "took"}  # fmt: skip
@@ -168,15 +168,17 @@ class EventList(RowList):
 
 def _style(event: Decoded, piece: Piece) -> Style:
     if piece.role == "call":
-        call = CALLS.get(event.nr)
+        call = CALLS.get(event.nr) if event.is_call else None
+        if event.is_library:
+            return LIBRARY + BOLD
         return (FAMILIES.get(call.family, Style()) if call else Style()) + BOLD
     return ROLES[piece.role]
 
 
 def _took(event: Decoded, room: int) -> Segment:
-    if not event.is_call:
+    if not event.is_call and not event.is_library:
         return Segment(" " * room)
-    exact = bool(event.view.flags & EventFlag.PRECISE)
+    exact = event.is_library or bool(event.view.flags & EventFlag.PRECISE)
     text = duration(event.took) if exact else f"~{duration(event.took)}" if event.took else ""
     style = SLOW if event.took >= SLOW_NS else LONG if event.took >= _LONG_NS else DIM
     return Segment(text[:room].rjust(room), style)

@@ -10,10 +10,11 @@ from textual.worker import get_current_worker
 
 from interfaces.abi import Kind
 from interfaces.calls import name_of
+from interfaces.libspec import naming
 from interfaces.names.signals import errno_name
 from tui.base import Base
 from tui.dialogs import Choose
-from tui.model.columns import BLOCK_SHIFT, NR_BITS, NR_MAX
+from tui.model.columns import BLOCK_SHIFT, kind_of_code, nr_of_code
 from tui.model.query.complete import Completion, complete
 from tui.model.query.fields import Field
 from tui.model.query.language import QueryError, parse, quote
@@ -127,14 +128,15 @@ class Finding(Base):
         event = self.model.decode(row)
         index = self.model.index
         task = index.tasks[index.task_id(row)]
-        terms = [f"call == {event.name}"] if event.is_call else [f"kind == {event.name.lower()}"]
+        is_call = event.is_call or (event.is_library and event.function is not None)
+        terms = [f"call == {event.name}"] if is_call else [f"kind == {event.name.lower()}"]
         terms += [f"tid == {task.tid}", f"pid == {index.pids[index.task_id(row)]}"]
         names = [*event.paths, *(self.model.label(row, fd) for fd in event.descriptors)]
         terms += [f"path == {quote(name)}" for name in dict.fromkeys(names) if name]
         terms += [f"fd == {fd}" for fd in dict.fromkeys(event.descriptors)]
         if event.error:
             terms.append(f"errno == {errno_name(event.error)}")
-        if event.is_call:
+        if is_call:
             terms.append(f"duration >= {event.took}ns")
         return terms + [f"not {term}" for term in terms[:3]]
 
@@ -240,7 +242,17 @@ class Finding(Base):
         if not blocks:
             return []
         block = blocks[min(row >> BLOCK_SHIFT, len(blocks) - 1)]
-        codes = block.code[: block.count]
-        calls = codes[codes >> np.uint16(NR_BITS) == Kind.SYSCALL] & np.uint16(NR_MAX)
-        counts = np.bincount(calls, minlength=1)
-        return [name_of(int(number)) for number in np.argsort(-counts) if counts[number]]
+        counts = np.bincount(block.code[: block.count])
+        return list(
+            dict.fromkeys(
+                name for code in np.argsort(-counts).tolist() if counts[code] and (name := _call_name(code))
+            )
+        )
+
+
+def _call_name(code: int) -> str:
+    """What a code calls; empty where it is no call."""
+    if kind_of_code(code) == Kind.SYSCALL:
+        return name_of(nr_of_code(code))
+    function = naming.known().get(nr_of_code(code)) if kind_of_code(code) == Kind.LIBCALL else None
+    return function.name if function is not None else ""

@@ -18,7 +18,7 @@ from tui.focus import focus_now
 from tui.model.address import Address
 from tui.model.recording import Recording
 from tui.model.trace import TraceModel
-from tui.run import check_terminal
+from tui.run import check_terminal, run_application
 
 _LINES = 20_000
 _IDLE = "o: type to the program"
@@ -126,7 +126,7 @@ def record_and_watch(options: Sequence[str], command: Sequence[str], trace: Path
     recording = Recording(options, command, trace)
     try:
         with recording.wait_for_trace() as model:
-            LiveTui(model, recording).run()
+            run_application(LiveTui(model, recording))
     finally:
         status = recording.close()
     return status

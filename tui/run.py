@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from interfaces.errors import ExitStatus, RrPyError
 from tui.model.address import Address
 from tui.model.trace import TraceModel
+
+if TYPE_CHECKING:
+    from tui.typist import Typist
 
 
 class NoTerminalError(RrPyError):
@@ -33,9 +37,15 @@ def run(address: Address) -> int:
     with TraceModel.open(address.trace) as model:
         from tui.app import RrPyTui
 
-        app = RrPyTui(model, address)
-        app.run()
-        return app.return_code or 0
+        return run_application(RrPyTui(model, address))
+
+
+def run_application(app: Typist) -> int:
+    """Run an application until the user quits; its exit status. What it fails with is raised."""
+    app.run()
+    if app.failure is not None:
+        raise app.failure
+    return app.return_code or 0
 
 
 def _is_terminal(stream: object) -> bool:

@@ -11,6 +11,9 @@ FAMILIES = {
     "ioctl": Style(color="cyan"),
 }  # fmt: skip
 
+LIBRARY = Style(color="bright_cyan")
+"""Calls of library functions."""
+
 ROLES = {
     "text": Style(), "fd": Style(color="green", italic=True), "string": Style(color="yellow"),
     "result": Style(bold=True), "error": Style(color="red", bold=True),

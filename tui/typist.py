@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from textual import events
 from textual.app import App
+from textual.worker import WorkerFailed
 
 _PATIENCE_S = 1.0
 """A key waits no longer than this for what hangs."""
@@ -30,6 +31,16 @@ class Typist(App[int]):
     def on_mount(self) -> None:
         """Begin to deliver."""
         self.run_worker(self._deliver_all(), group="typist", exit_on_error=True)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended the application unexpectedly; whoever ran it raises it."""
+        error = self._exception
+        return error.error if isinstance(error, WorkerFailed) else error
+
+    def _print_error_renderables(self) -> None:
+        """Print no traceback on the user's terminal: `failure` is reported like every other defect."""
+        self._exit_renderables.clear()
 
     async def on_event(self, event: events.Event) -> None:
         """Keys that come from the terminal wait in line; everything else goes its way."""

@@ -48,23 +48,46 @@ def call_text(
     text = f"{name}({shown})"
     if flags & LibFlag.ENTER:
         return f"{text} <calls back ...>"
-    if not result or flags & LibFlag.RELEASE:
+    if not result or flags & LibFlag.RELEASE or (described is not None and described.returns.kind == "void"):
         return text
+    return f"{text} = {result_text(event, regions, described, strings=strings)}"
+
+
+def result_text(
+    event: Any, regions: Sequence[Region], described: Function | Callback | None, *, strings: int = 48
+) -> str:
+    """What a call returned, and the errno it set; empty for void."""
     returned = [region for region in regions if region.kind == RegionKind.OUT and region.arg == RESULT_ARG]
     value = _value(int(event.result), described.returns if described is not None else None)
     if returned and event.result and described is not None and described.returns.kind == "pointer":
         value = _quoted(returned[0].data, strings)
-    if flags & LibFlag.ERRNO:
+    if int(getattr(event, "flags", 0)) & LibFlag.ERRNO:
         number = next((int.from_bytes(r.data[:4], "little") for r in regions if r.kind == RegionKind.INFO), 0)
         value += f" (errno {number})"
-    return f"{text} = {value}" if described is None or described.returns.kind != "void" else text
+    return value
+
+
+def declaration(described: Function | Callback) -> str:
+    """The function as C declares it."""
+    parameters = ", ".join(one.type.declare(one.name) for one in described.parameters)
+    return described.returns.declare(f"{described.name}({parameters or 'void'})").strip()
 
 
 def _arguments(
     event: Any, regions: Sequence[Region], described: Function | Callback | None, strings: int
 ) -> list[str]:
+    return [
+        f"{name}={value}" if name else value
+        for name, _, value in arguments_of(event, regions, described, strings=strings)
+    ]
+
+
+def arguments_of(
+    event: Any, regions: Sequence[Region], described: Function | Callback | None, *, strings: int = 48
+) -> list[tuple[str, str, str]]:
+    """(name, C type, value) of each argument; of an unknown function six words without a name."""
     if described is None:
-        return [f"{int(value):#x}" for value in event.args]
+        return [("", "", f"{int(value):#x}") for value in event.args]
     words = [int(value) for value in event.args]
     for region in regions:
         if region.kind == RegionKind.REGS:
@@ -76,7 +99,7 @@ def _arguments(
         text = _value(word, parameter.type)
         if contents and word:
             text = " -> ".join(_content(region, parameter.type, strings) for region in contents[:3])
-        found.append(f"{parameter.name}={text}")
+        found.append((parameter.name, parameter.type.bare, text))
     return found
 
 

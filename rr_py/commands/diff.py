@@ -70,7 +70,7 @@ def browse(a: str, b: object) -> int:
     """Both in the terminal interface."""
     from rr_py.commands.tui import check_textual
     from tracefile import TraceReader
-    from tui.run import check_terminal
+    from tui.run import check_terminal, run_application
 
     check_textual()
     check_terminal()
@@ -79,6 +79,4 @@ def browse(a: str, b: object) -> int:
 
     assert isinstance(b, TraceReader)
     with TraceModel.open(Path(a)) as model:
-        app = DiffTui(model, b)
-        app.run()
-        return app.return_code or 0
+        return run_application(DiffTui(model, b))

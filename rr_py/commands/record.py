@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rr_py.options import OptionalValue, OptionalValueCommand
 from rr_py.quick import CHECKSUM_EVERY
-from rr_py.recording import finish, options_of, run
+from rr_py.recording import options_of, run
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from recorder import RecordOptions, RecordResult
+    from rr_py.recording import Recorder
 
 REPEAT_MAX = 1000
 
@@ -125,7 +126,13 @@ def complete_program(context: click.Context, param: click.Parameter, incomplete:
     help=f"Record again until the program fails (at most MAX times, default {REPEAT_MAX}); "
     "keep only the trace of the run that failed.",
 )
-@click.option("--tui", "in_tui", is_flag=True, help="Browse the recording in the terminal while it is made.")
+@click.option(
+    "--tui",
+    "in_tui",
+    is_flag=True,
+    help="Browse the recording in the terminal while it is made; "
+    "with --repeat-until-fail, when a run has failed.",
+)
 @click.option(
     "--interface",
     "interfaces",
@@ -161,13 +168,19 @@ def command(
     The program and all processes it starts are recorded; its terminal, its signals and its exit status stay
     its own.
     """
-    if in_tui and interfaces:
-        raise click.UsageError("--tui is for recording system calls; it cannot go with --interface")
+    if interfaces:
+        check_for_interfaces(checksum=checksum, chaos=chaos, one_domain=one_domain or None)
+    then: Callable[[Path], None] | None = None
     if in_tui:
+        from rr_py.commands.tui import browse, ready
+
+        ready()
+        then = browse
+    if in_tui and repeat is None:
         from rr_py.commands.tui import record_and_browse
 
         passed_on = {"checksum": checksum, "cwd": cwd, "one-domain": one_domain, "chaos": chaos}
-        return record_and_browse(passed_on, env, repeat is not None, program, trace)
+        return record_and_browse(passed_on, env, interfaces, program, trace)
 
     options = options_of(
         program,
@@ -179,23 +192,22 @@ def command(
         chaos=chaos,
         quiet=quiet,
     )
-    if interfaces:
-        return finish(record_at(options, interfaces, repeat), quiet)
-    return run(options, repeat)
+    return run(options, repeat, at_interfaces(interfaces) if interfaces else None, then)
 
 
-def record_at(options: RecordOptions, interfaces: Sequence[str], repeat: int | None) -> RecordResult:
-    """Record at library interfaces, which knows nothing of memory, schedules or further processes."""
+def check_for_interfaces(**options: int | None) -> None:
+    """Refuse options that recording at a library interface has no use for: it knows nothing of memory,
+    schedules or further processes."""
+    for name, value in options.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} is for recording system calls; it cannot go with --interface")
+
+
+def at_interfaces(interfaces: Sequence[str]) -> Recorder:
+    """What records at library interfaces."""
     from interfaces.libspec import load_all
     from recorder.library import record_library
 
-    for name, value in (
-        ("--checksum", options.checksum_every),
-        ("--chaos", options.chaos),
-        ("--one-domain", options.one_domain or None),
-        ("--repeat-until-fail", repeat),
-    ):
-        if value is not None:
-            raise click.UsageError(f"{name} is for recording system calls; it cannot go with --interface")
     names = [*interfaces] if "pthread" in interfaces else [*interfaces, "pthread"]
-    return record_library(options, lambda: load_all(names))
+    return lambda options: record_library(options, lambda: load_all(names))

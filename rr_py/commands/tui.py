@@ -56,10 +56,26 @@ def check_textual() -> None:
         )
 
 
+def ready() -> None:
+    """Raise NoTextualError or NoTerminalError where the interface cannot be shown."""
+    check_textual()
+    from tui.run import check_terminal
+
+    check_terminal()
+
+
+def browse(trace: Path) -> None:
+    """Browse a trace from its beginning until the user quits."""
+    from tui.model.address import Address
+    from tui.run import run
+
+    run(Address(trace))
+
+
 def record_and_browse(
     options: Mapping[str, str | int | bool | None],
     env: Mapping[str, str],
-    repeats: bool,
+    interfaces: Sequence[str],
     program: Sequence[str],
     trace: str | None,
 ) -> int:
@@ -67,13 +83,11 @@ def record_and_browse(
 
     `options` are those of `record` by name, `env` is the program's whole environment.
     """
-    if repeats:
-        raise click.UsageError("--repeat-until-fail and --tui do not go together")
-    check_textual()
     from rr_py.ending import end_like
     from tui.live import record_and_watch
 
     words = [word for name, value in options.items() for word in option_words(name, value)]
+    words += [f"--interface={name}" for name in interfaces]
     for name, value in env.items():
         if os.environ.get(name) != value:
             words += ["--env", f"{name}={value}"]

@@ -31,9 +31,9 @@ PATIENCE = 2000
 class Story:
     """Writes a small trace event by event; times go on by 1 ms an event unless said otherwise."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, **meta: object) -> None:
         self.path = path
-        self.writer = TraceWriter.create(path, {"command": ["story"]})
+        self.writer = TraceWriter.create(path, {"command": ["story"], **meta})
         self.now = 1_000_000_000
         self._counts: dict[int, int] = {}
 

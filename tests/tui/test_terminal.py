@@ -150,3 +150,19 @@ def test_recording_is_watched(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type("Enter")
     terminal.wait_for("status 7")
     assert (tmp_path / "live.bin").exists()
+
+
+def test_the_run_that_failed_is_browsed(terminal: Terminal) -> None:
+    """GIVEN a program that fails at its second run WHEN repeated with --tui THEN that run's trace is opened,
+    and the tool ends with its status."""
+    terminal.text(
+        f"{sys.executable} -m rr_py record --tui --repeat-until-fail=5 -o flaky.bin -- "
+        "sh -c 'test -e been && exit 7; : > been'"
+    )
+    terminal.type("Enter")
+    terminal.wait_for("1 Events", "flaky.bin", "running /")
+    terminal.type("q")
+    terminal.wait_for("$ ", absent="1 Events")
+    terminal.text("echo status $?")
+    terminal.type("Enter")
+    terminal.wait_for("status 7", "run 2 of at most 5 failed")

@@ -223,3 +223,36 @@ def test_the_bundled_example(tmp_path: Path) -> None:
     assert len(set(replays)) == 1
     assert replays[0].startswith("OVERDRAWN: -")
     assert (example / "build" / "recorded.txt").read_text().splitlines()[-1] == replays[0]
+
+
+def test_interfaces_are_passed_on_to_the_recording_that_is_watched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """GIVEN --tui with --interface WHEN recorded THEN the recording beside the screen gets both."""
+    import tui.live
+    from rr_py.commands.tui import record_and_browse
+
+    seen: list[object] = []
+
+    def watch(options: list[str], command: list[str], trace: Path | None) -> int:
+        seen.extend([options, command, trace])
+        return 0
+
+    monkeypatch.setattr(tui.live, "record_and_watch", watch)
+    trace = str(tmp_path / "t.bin")
+    assert record_and_browse({"cwd": "/tmp"}, {}, ["zlib", "./my.toml"], ["app", "-x"], trace) == 0
+    assert seen == [
+        ["--cwd=/tmp", "--interface=zlib", "--interface=./my.toml"], ["app", "-x"], tmp_path / "t.bin",
+    ]  # fmt: skip
+
+
+def test_library_recordings_are_repeated_too(tool: Tool, tmp_path: Path) -> None:
+    """GIVEN --interface with --repeat-until-fail WHEN the program fails THEN its library trace is kept;
+    options about memory and schedules are refused."""
+    done = tool("record", "--interface", "zlib", "--repeat-until-fail=3", "-o", "t.bin", "sh", "-c", "exit 4")
+    assert done.returncode == 4
+    assert "run 1 of at most 3 failed" in done.stderr
+    assert (tmp_path / "t.bin").exists()
+    done = tool("record", "--interface", "zlib", "--chaos", "true")
+    assert done.returncode == 125
+    assert "--chaos is for recording system calls" in done.stderr

@@ -14,8 +14,12 @@ from interfaces.abi import EventFlag, Kind, Region, RegionKind
 from interfaces.calls import CALLS, name_of
 from interfaces.decode import Field, Style, decode_args, format_event
 from interfaces.decode.scalars import quoted
+from interfaces.libspec import naming
+from interfaces.libspec.model import Callback, Function
+from interfaces.libspec.show import LibFlag, arguments_of, result_text
 from interfaces.names.signals import errno_name
 from tracefile import EventView, TraceReader
+from tracefile.library import error_of, placed
 
 STRINGS = 64
 """Characters of a string that a line shows."""
@@ -69,18 +73,35 @@ class Decoded:
         return self.kind in (Kind.SYSCALL, Kind.RELEASE)
 
     @property
+    def is_library(self) -> bool:
+        """Whether it is a call of a library function, or one of its callbacks."""
+        return self.kind == Kind.LIBCALL
+
+    @property
+    def function(self) -> Function | Callback | None:
+        """The library function that was called, where the trace describes it."""
+        return naming.known().get(self.nr) if self.is_library else None
+
+    @property
     def error(self) -> int:
         """The error number of a call that failed, else 0."""
+        if self.is_library and self.view.flags & LibFlag.ERRNO:
+            return error_of(self.view.payload)
         return -self.result if self.kind == Kind.SYSCALL and -_LAST_ERROR <= self.result < 0 else 0
 
     @property
     def name(self) -> str:
         """The call's name, or the kind in capitals."""
+        if self.is_library:
+            return self.function.name if self.function is not None else f"function_{self.nr}"
         return name_of(self.nr) if self.is_call else kind_name(self.kind)
 
     @cached_property
     def fields(self) -> list[Field]:
         """The arguments of a call; empty for other events."""
+        if self.is_library and not self.view.flags & (LibFlag.PART | LibFlag.RETURN):
+            found = arguments_of(self.view, self.regions, self.function, strings=STRINGS)
+            return [Field(name or f"word {i}", kind, value) for i, (name, kind, value) in enumerate(found)]
         return decode_args(self.view, self.regions, strings=STRINGS) if self.is_call else []
 
     @cached_property
@@ -99,11 +120,19 @@ class Decoded:
     @cached_property
     def paths(self) -> list[str]:
         """The paths among the arguments."""
+        if self.is_library and self.function is not None:
+            named = {i for i, one in enumerate(self.function.parameters) if one.name in _PATH_NAMES}
+            return _texts(self.regions, named)
         return paths_in(self.nr, self.regions) if self.is_call else []
 
 
 def decode_event(
-    reader: TraceReader, row: int, domain: int, number: int, released: Callable[[], tuple[int, int] | None]
+    reader: TraceReader,
+    row: int,
+    domain: int,
+    number: int,
+    released: Callable[[], tuple[int, int] | None],
+    translate: Callable[[EventView], EventView] | None = None,
 ) -> Decoded:
     """The event with all its regions.
 
@@ -111,8 +140,11 @@ def decode_event(
     number); output that did not fit into an event, in DATA events before it.
     """
     view = reader.event(domain, number)
+    raw = view
+    if translate is not None:
+        view = translate(view)
     try:
-        regions = view.regions
+        regions = view.regions if view is raw else placed(view, view.regions)
     except ValueError:
         regions = []
     before = number
@@ -136,7 +168,15 @@ def decode_event(
 def paths_in(nr: int, regions: Sequence[Region]) -> list[str]:
     """The paths that a call's regions hold."""
     call = CALLS.get(nr)
-    wanted = {i for i, arg in enumerate(call.args) if arg.type == "path"} if call else set()
+    return _texts(regions, {i for i, arg in enumerate(call.args) if arg.type == "path"} if call else set())
+
+
+_PATH_NAMES = frozenset({"path", "filename", "file_name", "file"})
+"""Names that parameters have in interfaces when they are paths."""
+
+
+def _texts(regions: Sequence[Region], wanted: set[int]) -> list[str]:
+    """The strings that the wanted arguments point to, and paths that recording noted."""
     return [
         os.fsdecode(region.data.split(b"\0", 1)[0])
         for region in regions
@@ -169,7 +209,24 @@ def line_of(event: Decoded, reader: TraceReader, label: Label | None = None) -> 
         if event.view.flags & EventFlag.UNKNOWN:
             pieces.append(Piece(" (answered by rr-py)", "note"))
         return pieces
+    if event.is_library:
+        return _library_line(event)
     return [Piece(_other(event, reader), "signal" if event.kind in _LOUD else "mark")]
+
+
+def _library_line(event: Decoded) -> list[Piece]:
+    """A library call as `sqlite3_step(p=0x55..)`, a callback as `-> name(...)`."""
+    flags = event.view.flags
+    if flags & (LibFlag.PART | LibFlag.RETURN):
+        return [Piece(printable(naming.text(event.view, event.regions, STRINGS)), "mark")]
+    pieces = [Piece("-> ", "mark")] if flags & LibFlag.CALLBACK else []
+    pieces += [Piece(event.name, "call"), Piece("(", "text")]
+    for i, field in enumerate(event.fields):
+        name = "" if event.function is None else f"{field.name}="
+        pieces.append(Piece(f"{', ' if i else ''}{name}", "text"))
+        pieces.append(Piece(field.value, "string" if field.value[:1] == '"' else "text"))
+    ending = ") <calls back ...>" if flags & LibFlag.ENTER else ")"
+    return [*pieces, Piece(ending, "text")]
 
 
 _LOUD = frozenset({Kind.SIGNAL, Kind.DEATH, Kind.STOPPED})
@@ -177,6 +234,8 @@ _LOUD = frozenset({Kind.SIGNAL, Kind.DEATH, Kind.STOPPED})
 
 def result_of(event: Decoded, label: Label | None = None) -> list[Piece]:
     """What a call returned, in pieces; empty for other events."""
+    if event.is_library:
+        return _library_result(event)
     if event.kind != Kind.SYSCALL:
         return []
     if event.error:
@@ -189,6 +248,18 @@ def result_of(event: Decoded, label: Label | None = None) -> list[Piece]:
         if name:
             return [Piece(shown, "result"), Piece(f"<{printable(name)}>", "fd")]
     return [Piece(shown, "result")]
+
+
+def _library_result(event: Decoded) -> list[Piece]:
+    quiet = LibFlag.PART | LibFlag.RETURN | LibFlag.CALLBACK | LibFlag.ENTER | LibFlag.RELEASE
+    if event.view.flags & quiet:
+        return []
+    if event.function is not None and event.function.returns.kind == "void" and not event.error:
+        return []
+    text = result_text(event.view, event.regions, event.function, strings=STRINGS)
+    if event.error:
+        return [Piece(f"{text.rpartition(' (errno ')[0]} {errno_name(event.error)}".strip(), "error")]
+    return [Piece(text, "result")]
 
 
 def plain_text(pieces: Sequence[Piece]) -> str:

@@ -9,6 +9,7 @@ from interfaces.calls import CALLS
 from interfaces.decode import Field
 from interfaces.decode.field import Style
 from interfaces.decode.scalars import quoted
+from interfaces.libspec.show import LibFlag, declaration
 from interfaces.names.signals import errno_name, errno_text
 from tui.model.decode import Decoded, line_of, plain_text, printable, result_of
 from tui.model.fds import History
@@ -39,7 +40,7 @@ def detail(model: TraceModel, row: int) -> Node:
     result = plain_text(result_of(event, model.label))
     root = Node(f"{line} = {result}" if result else line)
     root.children.append(_facts(model, event))
-    if event.is_call:
+    if event.is_call or event.is_library:
         arguments = Node("arguments", children=[_field(model, event.row, item) for item in event.fields])
         if arguments.children:
             root.children.append(arguments)
@@ -59,9 +60,12 @@ def _facts(model: TraceModel, event: Decoded) -> Node:
         Node("time", f"{clock(view.time_out - index.zero)} since the start, took {duration(event.took)}"),
         Node("caller", f"{view.ip:#x}"),
     ]
-    flags = [flag.name.lower().replace("_", " ") for flag in EventFlag if view.flags & flag and flag.name]
+    kinds: type[EventFlag] | type[LibFlag] = LibFlag if event.is_library else EventFlag
+    flags = [flag.name.lower().replace("_", " ") for flag in kinds if view.flags & flag and flag.name]
     if flags:
         facts.append(Node("flags", ", ".join(flags)))
+    if event.is_library and event.function is not None:
+        facts.append(Node("declared", printable(declaration(event.function))))
     call = CALLS.get(event.nr) if event.is_call else None
     if call is not None:
         waits = f", may wait for: {call.waits_on}" if call.waits_on else ""
@@ -81,7 +85,7 @@ def _field(model: TraceModel, row: int, item: Field) -> Node:
 def _result(event: Decoded) -> Node:
     if event.kind == Kind.RELEASE:
         return Node("result", "comes with a later event of this thread")
-    if event.error:
+    if event.error and event.is_call:
         return Node("result", f"-1 {errno_name(event.error)}: {errno_text(event.error)}")
     return Node("result", plain_text(result_of(event)))
 
@@ -95,11 +99,14 @@ _NAMES = {
 
 def _data(event: Decoded) -> list[Node]:
     call = CALLS.get(event.nr) if event.is_call else None
+    parameters = [one.name for one in call.args] if call is not None else []
+    if event.is_library and event.function is not None:
+        parameters = [one.name for one in event.function.parameters]
     found = []
     for region in event.regions:
         name = _NAMES.get(region.kind, "data")
-        if call is not None and region.arg < len(call.args):
-            name = f"{call.args[region.arg].name}: {name}"
+        if region.arg < len(parameters):
+            name = f"{parameters[region.arg]}: {name}"
         found.append(_region(name, region))
     return found
 

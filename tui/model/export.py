@@ -80,11 +80,11 @@ def as_record(model: TraceModel, event: Decoded) -> dict[str, Any]:
         "tid": view.task,
         "call": event.name,
         "line": plain_text(line_of(event, model.reader, model.label)),
-        "result": view.result if event.is_call else None,
+        "result": view.result if event.is_call or event.is_library else None,
         "error": errno_name(event.error) if event.error else None,
         "duration_ns": event.took,
     }
-    if event.is_call:
+    if event.is_call or event.is_library:
         found["args"] = [_field(item) for item in event.fields]
     return found
 

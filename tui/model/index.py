@@ -17,11 +17,14 @@ import numpy.typing as npt
 
 from interfaces.abi import Kind
 from interfaces.calls import BY_NAME, CALLS
+from interfaces.libspec.show import LibFlag
 from tracefile import Chunk, TraceReader
 from tracefile.chunk import EventArray
+from tracefile.library import AsSystemCalls, error_of
 from tui.model.columns import (
     BLOCK_SHIFT,
     CODES,
+    ERROR_OTHER,
     NO_DESCRIPTOR,
     PAIR,
     RANGE,
@@ -94,6 +97,7 @@ class EventIndex:
 
     def __init__(self, reader: TraceReader) -> None:
         self.reader = reader
+        self.system_calls = AsSystemCalls.of(reader.meta)
         self.blocks: list[Block] = []
         self.tasks: list[Task] = []
         self.pids: list[int] = []
@@ -254,6 +258,8 @@ class EventIndex:
 
     def _reduce(self, chunk: Chunk, latest: int) -> Columns:
         """The columns of a chunk, whose tasks become known."""
+        if self.system_calls is not None:
+            chunk = self.system_calls.chunk(chunk)
         events = chunk.events
         kinds = np.ascontiguousarray(events["kind"])
         codes = codes_of(kinds, events["nr"])
@@ -268,10 +274,13 @@ class EventIndex:
             self._execs[int(events["args"][i, 0])] = (chunk.domain, chunk.first_event + i)
         for i in np.flatnonzero(_FORKS[codes] & (results > 0)).tolist():
             self._forks[chunk.domain, int(results[i])] = chunk.first_event + i
+        errors = errors_of(kinds, results)
+        for i in np.flatnonzero((kinds == Kind.LIBCALL) & (events["flags"] & LibFlag.ERRNO != 0)).tolist():
+            errors[i] = min(error_of(chunk.event_payload(i)), ERROR_OTHER)
         return Columns(
             tasks,
             codes,
-            errors_of(kinds, results),
+            errors,
             np.ascontiguousarray(events["flags"]),
             np.where(end > begin, end - begin, 0).astype(np.float32),
             _descriptors(events, results, _USES[codes]),

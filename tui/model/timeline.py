@@ -41,7 +41,7 @@ _IDLE = frozenset({"fds", "time", "signal", "child", "lock"})
 def _states_of_codes() -> npt.NDArray[np.uint8]:
     table = np.zeros(CODES, np.uint8)
     table[table_of_kinds(set(Kind))] = State.RUNNING
-    table[table_of_kinds({Kind.SYSCALL})] = State.CALL
+    table[table_of_kinds({Kind.SYSCALL, Kind.LIBCALL})] = State.CALL
     for number, call in CALLS.items():
         if call.block == Blocking.WAIT and call.waits_on in _IDLE:
             table[code_of(Kind.SYSCALL, number)] = State.WAITING

@@ -61,7 +61,7 @@ class TraceModel:
                 self._events.move_to_end(row)
                 return found
             domain, number = self.index.place(row)
-            found = decode_event(self.reader, row, domain, number, lambda: self._released(row))
+            found = self._decoded(row, domain, number)
             self._events[row] = found
             if len(self._events) > _CACHED_EVENTS:
                 self._events.popitem(last=False)
@@ -70,7 +70,18 @@ class TraceModel:
     def decode_once(self, row: int) -> Decoded:
         """As `decode`, for passing over many events: remembers nothing."""
         domain, number = self.index.place(row)
-        return decode_event(self.reader, row, domain, number, lambda: self._released(row))
+        return self._decoded(row, domain, number)
+
+    def _decoded(self, row: int, domain: int, number: int) -> Decoded:
+        translate = self.index.system_calls
+        return decode_event(
+            self.reader,
+            row,
+            domain,
+            number,
+            lambda: self._released(row),
+            translate.view if translate is not None else None,
+        )
 
     def _released(self, row: int) -> tuple[int, int] | None:
         """The place of the event of the same task before a row."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from interfaces.abi import Kind
-from tui.model.columns import BLOCK, BLOCK_SHIFT, NR_BITS, Block, Mask, table_of_kinds
+from tui.model.columns import BLOCK, BLOCK_SHIFT, Block, Mask, table_of_kinds
 from tui.model.index import EventIndex
 from tui.model.query.language import Query
 
@@ -25,6 +25,9 @@ MACHINE_KINDS = frozenset({Kind.RDTSC, Kind.CPUID})
 
 CALLS_AND_SIGNALS: Mask = ~table_of_kinds(QUIET_KINDS | MACHINE_KINDS)
 """The codes that are shown unless everything is asked for."""
+
+
+_MEASURED: Mask = table_of_kinds({Kind.SYSCALL, Kind.LIBCALL})
 
 
 class View:
@@ -110,7 +113,7 @@ class View:
         """The next call whose column (of Block) is at least so much; None where there is none."""
 
         def chosen(block: Block) -> Mask:
-            calls = block.code[: block.count] >> np.uint16(NR_BITS) == Kind.SYSCALL
+            calls = _MEASURED[block.code[: block.count]]
             return np.asarray(calls & (getattr(block, column)[: block.count] >= least))
 
         return self._next(row, step, chosen)

@@ -16,7 +16,7 @@ from interfaces.abi import EventFlag, Kind
 from interfaces.calls import CALLS
 from tui.model.columns import CODES, Block, Mask, code_of, table_of, table_of_kinds
 from tui.model.query.bulk import BlockEvents, ChunkSource
-from tui.model.query.fields import FAMILIES, FIELDS, Cost
+from tui.model.query.fields import FAMILIES, FIELDS, LIBRARY, Cost
 from tui.model.query.language import And, Compare, Node, Not, Or, Query
 from tui.model.query.paths import PathMatcher
 from tui.model.query.texts import DataMatcher, TextMatcher
@@ -100,7 +100,9 @@ class Evaluator:
             return self._of_task(node)
         if name in _FLAGS:
             bits = int(_FLAGS[name])
-            return lambda scope, _: (scope.block.flags[scope.part] & bits) != 0
+            return lambda scope, _: (
+                ((scope.block.flags[scope.part] & bits) != 0) & ~_LIBRARY_CODES[scope.block.code[scope.part]]
+            )
         simple: dict[str, Callable[[Compare], Leaf]] = {
             "failed": lambda node: lambda scope, _: scope.block.error[scope.part] != 0,
             "errno": _errno,
@@ -201,8 +203,11 @@ def _code_table(name: str, numbers: tuple[float, ...]) -> Mask:
         table = np.zeros((32, CODES // 32), np.bool_)
         table[wanted] = True
         return table.reshape(-1)
+    functions = [code_of(Kind.LIBCALL, number - LIBRARY) for number in wanted if number >= LIBRARY]
     kinds = (Kind.SIGNAL, Kind.DEATH) if name == "signal" else (Kind.SYSCALL, Kind.RELEASE)
-    return table_of([code_of(kind, number) for kind in kinds for number in wanted])
+    return table_of(
+        functions + [code_of(kind, number) for kind in kinds for number in wanted if number < LIBRARY]
+    )
 
 
 def _errno(node: Compare) -> Leaf:
@@ -228,7 +233,8 @@ def _header(node: Compare, column: str) -> Leaf:
     return lambda scope, candidates: compare(scope.column(column, candidates), node.operator, wanted)
 
 
-_CALL_CODES = table_of_kinds({Kind.SYSCALL})
+_CALL_CODES = table_of_kinds({Kind.SYSCALL, Kind.LIBCALL})
+_LIBRARY_CODES = table_of_kinds({Kind.LIBCALL})
 
 
 def _of_calls(leaf: Leaf) -> Leaf:

@@ -11,6 +11,7 @@ from enum import Enum, IntEnum
 
 from interfaces.abi import Kind
 from interfaces.calls import BY_NAME, CALLS
+from interfaces.libspec import naming
 from interfaces.names.signals import signal_name
 
 ERRNOS = {name: number for number, name in errno.errorcode.items()}
@@ -55,7 +56,7 @@ class Field:
 FIELDS = {
     field.name: field
     for field in (
-        Field("call", Type.CALL, Cost.COLUMNS, "name of the system call"),
+        Field("call", Type.CALL, Cost.COLUMNS, "name of the system call, or library function"),
         Field("family", Type.FAMILY, Cost.COLUMNS, "family of the system call"),
         Field("kind", Type.KIND, Cost.COLUMNS, "kind of event: syscall, signal, exec, ..."),
         Field("signal", Type.SIGNAL, Cost.COLUMNS, "signal that was delivered or killed"),
@@ -128,10 +129,19 @@ def integer(text: str) -> int | None:
     return value if value is None or not match[1] else -value
 
 
+LIBRARY = 1 << 12
+"""Added to the number of a library function, to tell it from system calls."""
+
+
+def library_calls() -> dict[str, int]:
+    """The functions of the interface that the trace was recorded at, by name."""
+    return {item.name: LIBRARY + number for number, item in naming.known().items()}
+
+
 def names_of(type: Type) -> list[str]:
     """The names a value of a type may have; empty where any is possible."""
     makers: dict[Type, Callable[[], list[str]]] = {
-        Type.CALL: lambda: [*sorted(BY_NAME), *(f"%{family}" for family in FAMILIES)],
+        Type.CALL: lambda: [*sorted({*BY_NAME, *library_calls()}), *(f"%{family}" for family in FAMILIES)],
         Type.FAMILY: lambda: FAMILIES,
         Type.KIND: lambda: sorted(KINDS),
         Type.ERRNO: lambda: sorted(ERRNOS),

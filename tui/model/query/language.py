@@ -24,6 +24,7 @@ from tui.model.query.fields import (
     Field,
     Type,
     integer,
+    library_calls,
     names_of,
     nanoseconds,
 )
@@ -226,14 +227,19 @@ def _calls(token: Token, operator: str) -> tuple[float, ...]:
     """The numbers of the calls that a value names."""
     if operator == "~":
         pattern = _text_pattern(token, operator)
-        return tuple(number for number, call in CALLS.items() if pattern.match(call.name))
+        known = [(number, call.name) for number, call in CALLS.items()]
+        known += [(number, name) for name, number in library_calls().items()]
+        return tuple(number for number, name in known if pattern.match(name))
     if token.text.startswith("%"):
         family = token.text[1:]
         if family not in FAMILIES:
             raise QueryError(_no_such("family", family, FAMILIES), token.start)
         return tuple(number for number, call in CALLS.items() if call.family == family)
-    if token.text in BY_NAME:
-        return (BY_NAME[token.text].number,)
+    numbers = [BY_NAME[token.text].number] if token.text in BY_NAME else []
+    if (function := library_calls().get(token.text)) is not None:
+        numbers.append(function)
+    if numbers:
+        return tuple(numbers)
     if token.text.isdecimal():
         return (int(token.text),)
     raise QueryError(_no_such("call", token.text, names_of(Type.CALL)), token.start)
