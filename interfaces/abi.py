@@ -230,6 +230,7 @@ class Report(IntEnum):
     GS = 7
     COMPAT = 8
     PTRACE = 9
+    FOREIGN_WRITE = 10
 
 
 class BootOp(IntEnum):

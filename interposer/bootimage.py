@@ -5,6 +5,7 @@ Nothing here is the recorder's or the trace's own type, so that the interposer s
 
 from __future__ import annotations
 
+import resource
 import struct
 from typing import NamedTuple
 
@@ -42,6 +43,8 @@ class ImageState(NamedTuple):
     exe: str
     cwd: str
     changed: list[Page]
+    stack_limit: int
+    """Bytes the main stack may grow to (RLIM_INFINITY: 2**64 - 1); 0 where that cannot be asked."""
 
     @property
     def stack_mapping(self) -> procfs.Mapping:
@@ -78,7 +81,15 @@ def capture(pid: int, entry: int, stack_pointer: int, memory: Memory) -> ImageSt
         procfs.link(pid, "exe"),
         procfs.link(pid, "cwd"),
         _changed(mappings, memory),
+        _stack_limit(pid),
     )
+
+
+def _stack_limit(pid: int) -> int:
+    try:
+        return resource.prlimit(pid, resource.RLIMIT_STACK)[0] & (2**64 - 1)
+    except OSError:
+        return 0
 
 
 def _read(memory: Memory, address: int, size: int) -> bytes:

@@ -99,6 +99,7 @@ def examine(
         auxv=state.auxv,
         brk=state.brk,
         patches=patches,
+        stack_limit=state.stack_limit,
     )
     start = DomainStart(
         domain=domain,

@@ -46,5 +46,7 @@ def text_of(code: int, b: int, c: int) -> str:
             return "a 32-bit system call cannot be recorded: it answered ENOSYS"
         case abi.Report.PTRACE:
             return "ptrace by the recorded program is not recorded"
+        case abi.Report.FOREIGN_WRITE:
+            return f"{call_name(b)} into the memory of another process cannot be recorded: it answered EPERM"
         case _:
             return f"report {code} of the core ({b:#x}, {c:#x})"

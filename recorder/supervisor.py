@@ -403,7 +403,8 @@ class Supervisor:
             elif mapped.number and prot & PROT_EXEC:
                 sites = cpuid_sites.in_mapping(fd, offset, length)
         packed = b"".join(site.to_bytes(4, "little") for site in sites[:_PATCHES_MAX] if site < 1 << 32)
-        answer = Message(abi.Msg.MAP_FILE, a=mapped.number, b=len(packed) // 4, c=elf and mapped.whole)
+        own = mapped.number != 0 and not mapped.whole
+        answer = Message(abi.Msg.MAP_FILE, a=mapped.number, b=len(packed) // 4, c=elf and mapped.whole, d=own)
         return answer, packed
 
     def _report(self, process: Process, message: Message) -> None:

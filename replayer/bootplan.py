@@ -27,7 +27,10 @@ _KERNEL_PAGES = ("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]")
 
 
 class Step(NamedTuple):
-    """One struct rr_boot; `data` follows it, padded to 8 bytes. `prot` is that of the place written to."""
+    """One struct rr_boot; `data` follows it, padded to 8 bytes. `prot` is that of the place written to.
+
+    Of a STACK, `file` is the pages it has at the start, `off` its limit; 0: all of it is there at once.
+    """
 
     op: abi.BootOp
     addr: int = 0
@@ -101,13 +104,16 @@ def _patched(image: BootImage) -> Iterator[Step]:
 
 
 def _stack(image: BootImage, top: int, prot: int, taken: int, limit: int | None) -> Step:
-    """The whole range the main stack may grow into, kept clear of what lies below it."""
+    """The range the main stack may grow into, kept clear of what lies below it, and how it grows there."""
     if limit is None:
-        limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
-    size = _STACK_MAX if limit == resource.RLIM_INFINITY else min(max(limit, _STACK_MIN), _STACK_MAX)
+        limit = image.stack_limit or resource.getrlimit(resource.RLIMIT_STACK)[0]
+    endless = limit in (resource.RLIM_INFINITY, 2**64 - 1)
+    size = _STACK_MAX if endless else min(max(limit, _STACK_MIN), _STACK_MAX)
     lowest = max(top - size, taken + _STACK_GAP if taken else 0) & -_PAGE
     lowest = min(lowest, image.stack_start & -_PAGE)
-    return Step(abi.BootOp.STACK, lowest, top - lowest, prot)
+    begins = next((m.start for m in image.mappings if m.start <= image.stack_start < m.end), lowest)
+    pages = (top - begins) // _PAGE if image.stack_limit else 0
+    return Step(abi.BootOp.STACK, lowest, top - lowest, prot, file=pages, off=image.stack_limit)
 
 
 def encode(plan: list[Step]) -> bytes:

@@ -50,7 +50,8 @@ class BootImage(NamedTuple):
     """Everything the kernel set up for a program that is about to run its first instruction.
 
     `stack_start` is the address of the first byte of `stack`, which reaches to the top of the stack;
-    `patches` are addresses of CPUID instructions that were replaced.
+    `patches` are addresses of CPUID instructions that were replaced; `stack_limit` is the bytes the stack may
+    grow to (no limit: 2**64 - 1), 0 where it is not known.
     """
 
     mappings: list[BootMapping]
@@ -60,6 +61,7 @@ class BootImage(NamedTuple):
     auxv: list[tuple[int, int]]
     brk: int
     patches: Sequence[int] = ()
+    stack_limit: int = 0
 
 
 class DomainStart(NamedTuple):
@@ -362,6 +364,7 @@ def _boot_document(boot: BootImage, tail: _Tail) -> dict[str, Any]:
         "auxv": [list(pair) for pair in boot.auxv],
         "brk": boot.brk,
         "patches": list(boot.patches),
+        "stack_limit": boot.stack_limit,
     }
 
 
@@ -377,6 +380,7 @@ def _boot_from(fields: Fields, parts: _Parts) -> BootImage:
         auxv=[(pair[0], pair[1]) for pair in fields.tuples("auxv", 2, 256)],
         brk=fields.integer("brk"),
         patches=fields.integers("patches", MAPPINGS_MAX),
+        stack_limit=fields.integer("stack_limit") if fields.has("stack_limit") else 0,
     )
 
 

@@ -290,7 +290,7 @@ enum rr_msg_type {
   RR_M_EXEC_FAILED = 5,/* the recorder detaches; answered after */
   RR_M_MAP_FILE = 6,   /* fd: the mapped file. a = address, b = length, c = file offset, d = prot | flags << 32;
                           answered: a = file number, b = npatches, c = 1: the answer holds for the whole file (dev, inode)
-                          and may be kept; then npatches u32 file offsets of CPUID instructions in the same datagram */
+                          and may be kept, d = 1: it is no file of the system's and may change; then npatches u32 file offsets of CPUID instructions in the same datagram */
   RR_M_REPORT = 7,     /* something the user must know. a = enum rr_report, b, c, d = details. No answer */
   RR_M_DEATH = 8,      /* about to die of signal a (also when replaying). No answer */
   RR_M_IMAGE_UNSAFE = 9,
@@ -327,13 +327,15 @@ enum rr_report {
   RR_REP_GS = 7,             /* the program wanted the GS base */
   RR_REP_COMPAT = 8,         /* a 32-bit system call */
   RR_REP_PTRACE = 9,
+  RR_REP_FOREIGN_WRITE = 10, /* b = number: it was to write into the memory of another process; answered EPERM */
 };
 
 /* ---- replay: how to lay out a new image; a memfd mapped at RR_BOOT ---- */
 enum rr_boot_op {
   RR_B_MAP = 1,  /* map len bytes at addr with prot; file = number or 0 (anonymous), off = offset in it */
   RR_B_DATA = 2, /* copy len bytes that follow (padded to 8) to addr */
-  RR_B_STACK = 3,/* the main stack: [addr, addr + len) must exist, private, growing as needed */
+  RR_B_STACK = 3,/* the main stack: [addr, addr + len), private; growing from its last `file` pages to the limit `off` where
+                    that is not 0 and can be set here */
   RR_B_BRK = 4,  /* addr = the program break */
   RR_B_PATCH = 5,/* addr: a CPUID instruction, its first byte becomes RR_CPUID_BYTE */
   RR_B_START = 6,/* addr = entry, len = stack pointer; last */

@@ -166,6 +166,19 @@ static void boot_map(struct process *process, const struct rr_boot *op) {
   if (fd >= 0 && fd != process->kept_fd) SYS1(RR_NR_close, fd);
 }
 
+/* It grows as the kernel lets it, by the recorded program's limit: an overflow comes where it came. */
+static void boot_stack(const struct rr_boot *op) {
+  u64 at = op->addr, len = op->len, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+  if (op->file && op->off && !limit_stack(op->off)) {
+    at += len - op->file * PAGE;
+    len = op->file * PAGE;
+    flags |= MAP_GROWSDOWN;
+    space.stack_grows = 1;
+  }
+  if (SYS6(RR_NR_mmap, at, len, op->prot ? op->prot : PROT_READ | PROT_WRITE, flags, -1, 0) != (s64)at)
+    fatal("the stack cannot be laid out");
+}
+
 /* Writes bytes whatever the protection: the mapping is private. */
 static void boot_write(u64 address, const void *data, u64 len, u32 prot) {
   u64 page = address & ~(PAGE - 1), span = ((address + len + PAGE - 1) & ~(PAGE - 1)) - page;
@@ -208,11 +221,7 @@ NORETURN void rr_boot_replay(u64 *stack) {
         boot_write(op->addr, op + 1, op->len, op->prot ? op->prot : PROT_READ | PROT_WRITE);
         at += (op->len + 7) & ~7ul;
         break;
-      case RR_B_STACK:
-        if (SYS6(RR_NR_mmap, op->addr, op->len, op->prot ? op->prot : PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (s64)op->addr)
-          fatal("the stack cannot be laid out");
-        break;
+      case RR_B_STACK: boot_stack(op); break;
       case RR_B_BRK: space.brk = op->addr; break;
       case RR_B_PATCH: at += boot_patch(op, bytes - at); break;
       case RR_B_START: entry = op->addr, sp = op->len; break;

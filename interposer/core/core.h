@@ -58,10 +58,11 @@ extern char rr_equal_at[], rr_equal_fail[];
 #define MAX_SHARED_MAPS 4096
 #define FD_CACHE 1024
 
-struct shared_map { /* a live MAP_SHARED mapping of an object that has a name */
+struct shared_map { /* a live MAP_SHARED mapping, or a private one of a file that may be written */
   u64 addr, len, dev, ino, off;
   u64 size; /* of the file, whole pages */
   u32 writable;
+  u32 private;
   u32 file; /* its number in the trace */
 };
 
@@ -72,6 +73,7 @@ struct process {
   u32 exiting;
   u32 execing;      /* tid of the thread inside execve, or 0 */
   u32 guest;        /* in the domain of a process that made it: its end is not the domain's */
+  u32 undumpable;   /* what the program thinks of PR_SET_DUMPABLE */
   u32 tsc_trapped;  /* what the program thinks of PR_SET_TSC: PR_TSC_SIGSEGV if set by it */
   struct sigaction_k actions[65]; /* the program's own dispositions */
   u8 fd_class[FD_CACHE];          /* enum fd_class */
@@ -99,6 +101,7 @@ struct space {
   u32 map_generation;    /* of `shared`; never 0 */
   u32 writable_shared;  /* of them writable, and anonymous ones: decides whether a fork shares the domain */
   u32 display_client;     /* connected to an X server */
+  u32 stack_grows;        /* replay: the main stack grows as the kernel lets it */
   u32 reported_calls[16]; /* bit set: call numbers already reported as unknown */
   struct shared_map shared[MAX_SHARED_MAPS];
 };
@@ -190,6 +193,11 @@ static inline void set_result(u64 *regs, s64 result) {
 static inline int in_core(u64 address) { return address - RR_BASE < RR_END - RR_BASE; }
 static inline int in_slots(u64 address) { return address - RR_SLOT_TABLE < RR_SLOT_TABLE_SIZE; }
 
+/* The core's code is not made for the alignment check, which the program may have switched on; a frame puts it back. */
+static inline void no_alignment_check(const struct ucontext_k *uc) {
+  if (unlikely(uc->mc.regs[R_EFLAGS] & 0x40000)) __asm__ volatile("pushfq; andq $~0x40000, (%%rsp); popfq" : : : "memory", "cc");
+}
+
 /* ---- thread.c ---- */
 struct thread *thread_allocate(void);
 u32 threads_made(void); /* blocks that have ever been used: the first so many */
@@ -225,6 +233,8 @@ void hide_control(s32 fd);
 struct limits { struct rlimit_k old[3]; u32 changed; };
 void limits_lift(struct limits *limits);
 void limits_restore(const struct limits *limits);
+s64 limit_stack(u64 bytes);
+void replay_limit(const struct thread *th, u64 nr, const u64 *args);
 int tool_alive(void);
 
 /* ---- log.c (recording): an event is begun, given regions, committed ---- */
@@ -411,7 +421,7 @@ void replay_length(const struct rr_region *region);
 void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result);
 
 /* ---- fds.c ---- */
-enum fd_class { FD_UNKNOWN = 0, FD_OUT = 1, FD_ERR = 2, FD_OTHER = 3 };
+enum fd_class { FD_UNKNOWN = 0, FD_OUT = 1, FD_ERR = 2, FD_OTHER = 3, FD_MEMORY = 4, FD_FOREIGN_MEMORY = 5 };
 u32 fd_class(struct thread *th, u64 fd);
 int fd_waits(struct thread *th, u64 fd);
 void fd_changed(struct thread *th, u64 fd);
@@ -419,6 +429,12 @@ void fd_modes_changed(struct thread *th);
 int hidden_fd(u64 fd);
 s64 do_close_range(struct thread *th, u64 *args);
 s64 hide_in_directory(u64 fd, u8 *entries, s64 bytes);
+
+/* ---- memwrite.c: memory that is written by its name in another interface ---- */
+u32 memory_class(struct thread *th, u64 fd, const struct stat_k *s);
+int writes_foreign_memory(struct thread *th, u64 nr, const u64 *args, u32 class);
+void log_memory_writes(struct thread *th, u64 nr, const u64 *args, s64 result, u32 class);
+int write_anyhow(u64 address, const void *data, u64 bytes);
 
 /* ---- trap.c ---- */
 int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig);

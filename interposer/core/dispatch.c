@@ -24,6 +24,7 @@ static void finish_late(struct thread *th, u64 ip) {
 
 void on_sigsys(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   struct thread *th = current();
+  no_alignment_check(uc);
   if (info->code != SYS_USER_DISPATCH) {
     on_signal(sig, info, uc);
     return;

@@ -259,6 +259,8 @@ rr_fast_entry:
         pushq %rax
         pushq %r11
         movq %rsp, %rdi
+        testl $0x40000, %r11d
+        jne 3f
         subq $8, %rsp
         cld
         call rr_fast
@@ -277,6 +279,8 @@ rr_fast_entry:
         movq 64(%rsp), %r9
         movq %gs:TH_APP_SP, %rsp
         jmp *%gs:TH_TAIL
+/* With the alignment check on, C code would fault: a trap takes care of it. */
+3:      movl $1, %r11d
 /* Through a trap after all: to make the call (FAST_TRAP), or because something is to be done behind it (FAST_LATE). */
 1:      movq %rax, %gs:TH_LATE
         movq 16(%rsp), %rdi

@@ -23,6 +23,8 @@ u32 fd_class(struct thread *th, u64 fd) {
       class = FD_OUT;
     else if (same_file(&s, GLOBAL->err_dev, GLOBAL->err_ino, GLOBAL->err_rdev))
       class = FD_ERR;
+    else
+      class = memory_class(th, fd, &s);
   }
   if (fd < FD_CACHE) th->process->fd_class[fd] = (u8)class;
   return class;

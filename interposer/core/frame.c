@@ -24,6 +24,16 @@ static int all_in_use(u64 fp, u64 size) {
   return rr_copy(&features, (void *)(fp + FX_SW + 8), 8) || rr_copy((void *)(fp + 512), &features, 8);
 }
 
+/* A handler begins with the vector and floating-point state of a new program. */
+static void initial_state(u64 fp, u64 size) {
+  u8 *image = (u8 *)fp;
+  clear_bytes(image, 24);
+  *(u16 *)image = 0x37f;
+  *(u32 *)(image + 24) = 0x1f80;
+  clear_bytes(image + 32, FX_RESERVED - 32);
+  if (size >= 576) *(u64 *)(image + 512) = 0;
+}
+
 static int on_stack(const struct stack_k *stack, u64 sp) {
   return stack->size && !(stack->flags & SS_DISABLE) && sp > stack->sp && sp - stack->sp <= stack->size;
 }
@@ -60,6 +70,7 @@ int frame_build(struct thread *th, struct sigframe *frame, const struct siginfo_
   copy_bytes(&made.info, info, sizeof made.info);
   if (size && (rr_copy((void *)fp, (void *)mc->fpstate, size) || all_in_use(fp, size))) return 1;
   if (rr_copy((void *)at, &made, sizeof made)) return 1;
+  if (size) initial_state(mc->fpstate, size);
   if (alt->flags & SS_AUTODISARM && sp == alt->sp + alt->size) {
     alt->sp = 0;
     alt->size = 0;

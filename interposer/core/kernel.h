@@ -9,6 +9,7 @@ struct iovec { u64 base, len; };
 struct msghdr_k { u64 name; u32 namelen; u32 pad0; u64 iov, iovlen, control, controllen; u32 flags; u32 pad1; };
 struct mmsghdr_k { struct msghdr_k hdr; u32 len; u32 pad; };
 #define RLIMIT_FSIZE 1
+#define RLIMIT_STACK 3
 #define RLIMIT_NOFILE 7
 #define RLIMIT_AS 9
 struct rlimit_k { u64 soft, hard; };
@@ -65,6 +66,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define MAP_FIXED_NOREPLACE 0x100000
 #define MREMAP_MAYMOVE 1
 #define MREMAP_FIXED 2
+#define MREMAP_DONTUNMAP 4
 #define SHM_RDONLY 010000
 
 #define SA_SIGINFO 4ul
@@ -123,6 +125,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define FUTEX_OWNER_DIED 0x40000000u
 #define FUTEX_TID_MASK 0x3fffffffu
 
+#define PR_GET_DUMPABLE 3
 #define PR_SET_DUMPABLE 4
 #define PR_GET_TSC 25
 #define PR_SET_TSC 26

@@ -44,9 +44,17 @@ static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 of
     m->off = offset;
     m->size = s ? page_up((u64)s->size) : 0;
     m->writable = (u32)writable;
+    m->private = 0;
     m->file = file;
   }
   count_shared();
+}
+
+/* A page of a private mapping that the program has not written shows what is written to the file. */
+static void remember_private(u64 address, u64 len, const struct stat_k *s, u64 offset) {
+  if (space.nshared >= MAX_SHARED_MAPS / 2) return;
+  remember_shared(address, len, s, offset, 0, 0);
+  space.shared[space.nshared - 1].private = 1;
 }
 
 static void forget_shared(u64 address, u64 len) {
@@ -72,6 +80,22 @@ static void forget_shared(u64 address, u64 len) {
   count_shared();
 }
 
+/* After an mremap: of any part of a mapping, as a second view of it (an old length of 0), or leaving the old one. */
+static void move_shared(const u64 *args, u64 to) {
+  struct shared_map moved = {0};
+  for (u32 i = 0; i < space.nshared && !moved.addr; i++)
+    if (args[0] - space.shared[i].addr < space.shared[i].len) moved = space.shared[i];
+  if (to != args[0]) forget_shared(to, args[2]);
+  if (!moved.addr) return;
+  if (args[1] && !(args[3] & MREMAP_DONTUNMAP)) forget_shared(args[0], args[1]);
+  if (space.nshared == MAX_SHARED_MAPS) return;
+  moved.off += args[0] - moved.addr;
+  moved.addr = to;
+  moved.len = page_up(args[2]);
+  space.shared[space.nshared++] = moved;
+  count_shared();
+}
+
 /* ---- what a mapping shows ---- */
 
 static struct known_file *known_file(const struct stat_k *s) {
@@ -94,8 +118,9 @@ static void patch_all(u64 base, const u32 *offsets, u32 count, u64 prot) {
   }
 }
 
-/* Asks the recorder what this file is; adds RR_R_FILE to the event; patches CPUID instructions. Returns its number. */
-static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const struct stat_k *s, int shared) {
+/* Asks the recorder what this file is; adds RR_R_FILE to the event; patches CPUID instructions. Returns its number.
+ * `own`: it is no file of the system's, and may change. */
+static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const struct stat_k *s, int shared, int *own) {
   static u32 answer[2 + 2048];
   static u32 offsets[2048];
   struct known_file *file = shared ? NULL : known_file(s);
@@ -110,6 +135,7 @@ static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const str
     struct rr_msg msg = {.type = RR_M_MAP_FILE, .a = address, .b = args[1], .c = args[5], .d = args[2] | args[3] << 32};
     if (!logging() || ask(&msg, &fd, 1, offsets, sizeof offsets) < 0) return 0;
     number = (u32)msg.a;
+    *own = msg.d != 0;
     npatches = msg.b < 2048 ? (u32)msg.b : 2048;
     patches = offsets;
     if (msg.c && patches_used + npatches <= 8192) {
@@ -148,8 +174,12 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
       if (shared) remember_shared((u64)result, len, NULL, 0, 1, 0);
     } else if (SYS2(RR_NR_fstat, (s32)args[4], &s) >= 0) {
       int writable = shared && (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0;
-      u32 file = log_mapped(th, args, (u64)result, &s, shared);
-      if (shared) remember_shared((u64)result, len, &s, args[5], writable, file);
+      int own = 0;
+      u32 file = log_mapped(th, args, (u64)result, &s, shared, &own);
+      if (shared)
+        remember_shared((u64)result, len, &s, args[5], writable, file);
+      else if (own)
+        remember_private((u64)result, len, &s, args[5]);
     }
   }
   log_commit(th, result);
@@ -214,12 +244,7 @@ s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
   else
     result = sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
   if (nr == RR_NR_munmap && result >= 0 && space.nshared) forget_shared(args[0], args[1]);
-  if (nr == RR_NR_mremap && result >= 0 && space.nshared)
-    for (u32 i = 0; i < space.nshared; i++)
-      if (space.shared[i].addr == args[0]) {
-        space.shared[i].addr = (u64)result;
-        space.shared[i].len = page_up(args[2]);
-      }
+  if (nr == RR_NR_mremap && result >= 0 && space.nshared) move_shared(args, (u64)result);
   return record_made(th, nr, args, ip, result);
 }
 
@@ -236,7 +261,7 @@ static void log_length(struct thread *th, const struct stat_k *s) {
   struct rr_length length = {.bytes = page_up((u64)s->size)};
   for (u32 i = 0; i < space.nshared; i++) {
     struct shared_map *m = &space.shared[i];
-    if (!m->ino || m->ino != s->ino || m->dev != s->dev || m->size == length.bytes) continue;
+    if (!m->ino || m->private || m->ino != s->ino || m->dev != s->dev || m->size == length.bytes) continue;
     m->size = length.bytes;
     if (!length.file && m->file) {
       length.file = m->file;
@@ -251,6 +276,7 @@ static void log_range(struct thread *th, const struct stat_k *s, u64 from, u64 t
     if (!m->ino || m->ino != s->ino || m->dev != s->dev) continue;
     u64 low = from > m->off ? from : m->off, high = to < m->off + m->len ? to : m->off + m->len;
     u64 end = page_up((u64)s->size);
+    if (m->private && end > m->size) end = m->size; /* what the file has gained has no place in a replay's copy */
     if (high > end) high = end;
     if (low < high) log_region(th, RR_R_OUT, 255, m->addr + (low - m->off), high - low);
   }

@@ -235,7 +235,8 @@ u64 patch_canonical(u64 ip) {
 static int needs_trap(u64 nr, const u64 *args) {
   switch (nr) {
     case RR_NR_clone: case RR_NR_fork: case RR_NR_vfork: case RR_NR_clone3: case RR_NR_execve: case RR_NR_execveat:
-    case RR_NR_exit: case RR_NR_exit_group: case RR_NR_rt_sigreturn: case RR_NR_close_range: case RR_NR_personality: return 1;
+    case RR_NR_exit: case RR_NR_exit_group: case RR_NR_rt_sigreturn: case RR_NR_close_range: case RR_NR_personality:
+    case RR_NR_setrlimit: case RR_NR_prlimit64: return 1;
     default: return is_memory(nr) || is_virtual(nr, args);
   }
 }

@@ -90,6 +90,9 @@ static s64 shared_outside(u64 nr, const u64 *args) {
   return -111; /* ECONNREFUSED */
 }
 
+/* Of process_madvise's advice, that which changes what memory holds; kernels before 6.13 know none of it. */
+static int discards(u64 advice) { return advice == 4 || advice == 8 || advice == 9 || advice == 24; }
+
 /* Whether this call, of those that may wait in general, can do so now. */
 static int can_wait(struct thread *th, u64 nr, const u64 *args, const struct effects *fx) {
   switch (nr) {
@@ -186,7 +189,8 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (fx.treat == RR_T_UNKNOWN) return refuse(th, nr, args, ip, -ENOSYS, RR_REP_UNKNOWN_CALL);
   if (fx.treat == RR_T_REFUSE) return refuse(th, nr, args, ip, -ENOSYS, nr == RR_NR_rseq || nr == RR_NR_clone3 ? 0 : RR_REP_REFUSED);
   if (fx.unknown) return refuse(th, nr, args, ip, nr == RR_NR_ioctl ? -ENOTTY : -EINVAL, RR_REP_UNKNOWN_IOCTL);
-  if (names_hidden_fd(&fx, args)) return refuse(th, nr, args, ip, -EBADF, 0);
+  if (names_hidden_fd(&fx, args) || (nr == RR_NR_pidfd_getfd && hidden_fd(args[1]))) return refuse(th, nr, args, ip, -EBADF, 0);
+  if (nr == RR_NR_process_madvise && discards(args[3])) return refuse(th, nr, args, ip, -EINVAL, 0);
   if (nr == RR_NR_shmget || nr == RR_NR_connect) {
     result = shared_outside(nr, args);
     if (result) return refuse(th, nr, args, ip, result, 0);
@@ -195,9 +199,10 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   int carries = 0;
   if (fx.flags & RR_CF_XFER) {
     class = fd_class(th, (u64)transfer_target(nr, args));
-    carries = class != FD_OTHER;
+    carries = class == FD_OUT || class == FD_ERR;
     if (carries && !can_carry(nr, args)) return refuse(th, nr, args, ip, -EINVAL, 0);
   }
+  if (writes_foreign_memory(th, nr, args, class)) return refuse(th, nr, args, ip, -EPERM, RR_REP_FOREIGN_WRITE);
   int echo = class == FD_OUT || class == FD_ERR;
   int release = fx.block != RR_BLK_NEVER && !alone() && can_wait(th, nr, args, &fx);
   if (release && echo && written_at_once(nr, args)) release = 0;
@@ -251,6 +256,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
     else
       log_bytes(th, RR_R_SEQ, 255, 0, &seq, 8);
   }
+  if (nr == RR_NR_process_vm_writev || class == FD_MEMORY) log_memory_writes(th, nr, args, result, class);
   if (space.nshared && result >= 0) log_file_writes(th, nr, args, result);
   log_commit(th, result);
   if ((nr == RR_NR_fcntl && args[1] == 4) || (nr == RR_NR_ioctl && args[1] == 0x5421)) fd_modes_changed(th); /* F_SETFL, FIONBIO */

@@ -178,6 +178,8 @@ void replay_call_all(struct thread *th, u64 nr, u64 *args, u64 ip) {
         do_virtual(th, nr, args);
       else if (nr == RR_NR_prctl && args[0] == 15)
         SYS2(RR_NR_prctl, 15, args[1]);
+      else if ((nr == RR_NR_setrlimit || nr == RR_NR_prlimit64) && result >= 0)
+        replay_limit(th, nr, args);
       apply_outputs(th, event);
       if (event->flags & (RR_EF_ECHO_OUT | RR_EF_ECHO_ERR)) replay_output(th, event, args);
       if (result == -EINTR) th->suspended = (u32)mask_of_call(nr, args, &th->call_mask);

@@ -90,6 +90,7 @@ static int between(u64 ip, const char *first, const char *last) { return ip >= (
 
 void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   struct thread *th = current();
+  no_alignment_check(uc);
   u64 *regs = uc->mc.regs, ip = regs[R_RIP];
   u64 ran;
   if (sig == SIGSTKFLT && spin_asked(th, info, &ran)) {
@@ -147,6 +148,7 @@ static void replay_fault(struct thread *th, int sig, struct siginfo_k *info) {
 
 void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
   struct thread *th = current();
+  no_alignment_check(uc);
   u64 *regs = uc->mc.regs;
   if (info->code <= 0) {
     on_signal(sig, info, uc);

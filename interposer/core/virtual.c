@@ -7,7 +7,7 @@
 static int virtual_prctl(u64 option) {
   switch (option) {
     case PR_SET_TSC: case PR_GET_TSC: case PR_SET_SECCOMP: case PR_GET_SECCOMP: case PR_SET_SYSCALL_USER_DISPATCH:
-    case PR_SET_DUMPABLE: case PR_SET_PTRACER: case PR_GET_AUXV: case PR_GET_TID_ADDRESS: return 1;
+    case PR_SET_DUMPABLE: case PR_GET_DUMPABLE: case PR_SET_PTRACER: case PR_GET_AUXV: case PR_GET_TID_ADDRESS: return 1;
     default: return 0;
   }
 }
@@ -53,7 +53,12 @@ static s64 do_prctl(struct thread *th, u64 *args) {
       return 0;
     case PR_SET_SYSCALL_USER_DISPATCH: case PR_GET_AUXV: return -EINVAL;
     case PR_GET_TID_ADDRESS: return rr_copy((void *)args[1], &th->clear_tid, 8) ? -EFAULT : 0;
-    default: return 0; /* PR_GET_SECCOMP, PR_SET_DUMPABLE, PR_SET_PTRACER */
+    case PR_SET_DUMPABLE:
+      if (args[1] > 1) return -EINVAL;
+      th->process->undumpable = !args[1];
+      return 0;
+    case PR_GET_DUMPABLE: return !th->process->undumpable;
+    default: return 0; /* PR_GET_SECCOMP, PR_SET_PTRACER */
   }
 }
 

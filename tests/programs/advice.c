@@ -1,5 +1,6 @@
 /* advice.c - madvise: DONTNEED and FREE give zeros, DONTNEED of a file gives the file, WIPEONFORK, DONTFORK, POPULATE. */
 #include "show.h"
+#include <sys/uio.h>
 int main(void) {
   char *a = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memset(a, 5, 65536);
@@ -30,5 +31,10 @@ int main(void) {
   SHOW(madvise(a, 65536, MADV_HUGEPAGE) == 0 || errno == EINVAL);
   SHOW(madvise(a + 1, 4096, MADV_DONTNEED));
   SHOW(madvise(a, 4096, 12345));
+  int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+  char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  page[0] = 'p';
+  long discarded = syscall(SYS_process_madvise, self, &(struct iovec){page, 4096}, 1, MADV_DONTNEED, 0);
+  printf("%d\n", discarded == 4096 ? !page[0] : page[0] == 'p');
   return 0;
 }

@@ -29,6 +29,9 @@ int main(void) {
   SHOW(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   SHOW(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
   SHOW(prctl(PR_SET_DUMPABLE, 0));
+  SHOW(prctl(PR_GET_DUMPABLE));
+  SHOW(prctl(PR_SET_DUMPABLE, 1));
+  SHOW(prctl(PR_GET_DUMPABLE));
   char name[17] = "a new name";
   SHOW(prctl(PR_SET_NAME, name));
   memset(name, 0, sizeof name);

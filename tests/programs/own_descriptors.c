@@ -27,5 +27,11 @@ int main(void) {
     if (fd != 950 && fstat(fd, &s) == 0) visible++;
   }
   printf("%d visible\n", visible);
+  int self = (int)syscall(SYS_pidfd_open, getpid(), 0), taken = 0;
+  for (int fd = 3; fd < 1100; fd++) {
+    int got = (int)syscall(SYS_pidfd_getfd, self, fd, 0);
+    if (got >= 0) taken++, close(got);
+  }
+  printf("%d to be taken\n", taken);
   return 0;
 }

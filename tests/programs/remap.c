@@ -25,5 +25,11 @@ int main(void) {
   char *twin = mremap(f, 0, 8192, MREMAP_MAYMOVE);
   twin[1] = '!';
   printf("%c\n", f[1]);
+  char *part = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  SHOW(mremap(f + 4096, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, part) == part);
+  pwrite(fd, "first", 5, 0);
+  pwrite(fd, "second", 6, 4096);
+  pwrite(fd, "third", 5, 8192);
+  printf("%.5s %.5s %.6s %.6s %.5s\n", f, twin, part, twin + 4096, f + 8192);
   return 0;
 }

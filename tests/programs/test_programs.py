@@ -39,6 +39,10 @@ SAID = {
         "memory to share with the X server was refused: pictures go through its socket",
         "nscd was refused, as its memory is shared: names are looked up directly",
     ),
+    "own_memory": (
+        "pwrite64 into the memory of another process cannot be recorded: it answered EPERM",
+        "process_vm_writev into the memory of another process cannot be recorded: it answered EPERM",
+    ),
     "old_entries": ("a 32-bit system call cannot be recorded: it answered ENOSYS",),
 }
 """What the recorder must have said, each sentence once."""

@@ -255,6 +255,13 @@ def test_stack_range_follows_the_limit(limit: int, size: int) -> None:
     assert (stack.addr + stack.len, stack.len) == (0x7FFFFFFFF000, size)
 
 
+@pytest.mark.parametrize(("limit", "size"), [(12 << 20, 12 << 20), (2**64 - 1, 1 << 30)])
+def test_stack_grows_from_what_was_recorded_to_the_recorded_limit(limit: int, size: int) -> None:
+    """GIVEN an image with a limit WHEN planned THEN its pages, limit, and the range where that fails."""
+    stack = next(step for step in bootplan.steps(image(stack_limit=limit)) if step.op == abi.BootOp.STACK)
+    assert (stack.file, stack.off, stack.len) == (0x21, limit, size)
+
+
 def test_stack_range_stays_clear_of_what_lies_below() -> None:
     """GIVEN a mapping 2 MB below the stack WHEN planned THEN the stack's range ends 1 MB above it."""
     low = BootMapping(start=0x7FFFFFC00000, end=0x7FFFFFDFF000, prot=3)

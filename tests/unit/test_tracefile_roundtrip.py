@@ -173,6 +173,7 @@ boot_images = st.builds(
     regs=st.dictionaries(st.sampled_from(["rip", "rsp", "rax", "r15"]), U64),
     auxv=st.lists(st.tuples(U64, U64), max_size=5),
     brk=U64,
+    stack_limit=U64,
     patches=st.lists(U64, max_size=3),
 )
 starts = st.builds(
@@ -288,7 +289,14 @@ def test_the_latest_entry_of_a_file_counts(tmp_path: Path) -> None:
 def test_metadata_of_an_open_trace(tmp_path: Path) -> None:
     path = tmp_path / "trace.bin"
     boot = BootImage(
-        mappings=[], stack_start=1, stack=b"s", regs={"rip": 2}, auxv=[(3, 4)], brk=5, patches=[6]
+        mappings=[],
+        stack_start=1,
+        stack=b"s",
+        regs={"rip": 2},
+        auxv=[(3, 4)],
+        brk=5,
+        patches=[6],
+        stack_limit=7,
     )
     start = DomainStart(
         domain=1, kind="exec", pid=9, argv=["a", "b"], envp=["X=1"], comm="a", time=77, boot=boot
