@@ -30,6 +30,8 @@ def text_of(code: int, b: int, c: int) -> str:
                 return "memory to share with the X server was refused: pictures go through its socket"
             if call_name(b) == "connect":
                 return "nscd was refused, as its memory is shared: names are looked up directly"
+            if call_name(b) == "memfd_create":
+                return "memory to share with PulseAudio was refused: sound goes through its socket"
             return (
                 f"memory at {b:#x} is shared with processes outside of the recording: "
                 "what they write there is not recorded"

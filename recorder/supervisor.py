@@ -27,6 +27,7 @@ from recorder.drain import Drain, RingDamaged
 from recorder.execs import Execs, host_tid
 from recorder.files import MAP_PRIVATE, MAP_TYPE, PROT_EXEC, FileTable
 from recorder.images import Core
+from recorder.outside import OutsideWatch
 from recorder.sharing import Decision, Sharing
 from recorder.spinning import POKE, SpinWatch
 from recorder.terminal import Signals
@@ -77,6 +78,7 @@ class Supervisor:
         self._execs = Execs(core, files, writer.add_domain, self.expect, self.tell, self._left)
         self._spinning = SpinWatch()
         self._sharing = Sharing()
+        self._outside = OutsideWatch()
         self._first = 0
         self._first_status: int | None = None
         self._quiet_ticks = 0
@@ -267,6 +269,15 @@ class Supervisor:
                 "replay; record with --one-domain",
             )
         process.channel.send(answer, fds=fds)
+        if received.message.a != abi.Share.ALL:
+            segment = received.message.b if received.message.a == abi.Share.SYSV else None
+            with contextlib.suppress(OSError):
+                self._outside.mapped(process.domain.number, process.pid, received.fds, segment)
+            self._look_outside()
+
+    def _look_outside(self, ending: int | None = None) -> None:
+        for shared in self._outside.look(ending):
+            self.tell(shared.domain, shared.process, shared.text)
 
     def _joined(self, process: Process) -> None:
         """The process has moved to the log of another domain."""
@@ -318,6 +329,8 @@ class Supervisor:
     def _close(self, domain: Domain) -> None:
         self._domains.pop(domain.number, None)
         self._sharing.forget(domain.number)
+        self._look_outside(domain.number)
+        self._outside.forget(domain.number)
         self._spinning.forget(domain.number)
         domain.close()
 
@@ -459,6 +472,7 @@ class Supervisor:
 
     def _tick(self) -> None:
         self._quiet_ticks += 1
+        self._look_outside()
         if self._first_status is not None and self._processes:
             self._ticks_after += 1
             if self._ticks_after == _PATIENCE_TICKS:

@@ -46,6 +46,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define EBADF 9
 #define EAGAIN 11
 #define ENOMEM 12
+#define EACCES 13
 #define EFAULT 14
 #define EINVAL 22
 #define ENOTTY 25
@@ -149,6 +150,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define AT_SYSINFO_EHDR 33
 #define AT_HWCAP2 26
 
+#define O_CREAT 0100
 #define CLOCK_REALTIME 0
 #define CLOCK_MONOTONIC 1
 #define CLOCK_MONOTONIC_COARSE 6

@@ -72,11 +72,31 @@ static int names_hidden_fd(const struct effects *fx, const u64 *args) {
   return 0;
 }
 
+/* Whether this call makes the memory that a client of PulseAudio, or its server, shares with the other side. */
+static int pulse_memory(u64 nr, const u64 *args) {
+  char name[24];
+  u64 at = nr == RR_NR_openat ? args[1] : args[0];
+  if (nr == RR_NR_openat && !(args[2] & O_CREAT)) return 0;
+  if (nr != RR_NR_openat && nr != RR_NR_memfd_create) return 0;
+  const char *wanted = nr == RR_NR_openat ? "/dev/shm/pulse-shm-" : "pulseaudio";
+  u32 length = 0, whole = nr == RR_NR_memfd_create;
+  while (wanted[length]) length++;
+  if (rr_copy(name, (void *)at, length + whole)) return 0;
+  for (u32 i = 0; i < length + whole; i++)
+    if (name[i] != wanted[i]) return 0;
+  return 1;
+}
+
 /* Memory that a process outside the recording would write is refused where its user has another way: a client of an X
- * server that gets no System V segment sends its pictures through the socket, and one that cannot reach nscd asks for
- * itself. The error, or 0. */
+ * server that gets no System V segment sends its pictures through the socket, one that cannot reach nscd asks for
+ * itself, and PulseAudio without memory to share sends the sound through its socket. The error, or 0. */
 static s64 shared_outside(u64 nr, const u64 *args) {
   char path[112] = {0};
+  if (nr == RR_NR_memfd_create || nr == RR_NR_openat) {
+    if (!pulse_memory(nr, args)) return 0;
+    report(RR_REP_SHARED_OUTSIDE, RR_NR_memfd_create, 0, 0);
+    return nr == RR_NR_openat ? -EACCES : -ENOSYS;
+  }
   if (nr == RR_NR_shmget && space.display_client && args[0] == 0) {
     report(RR_REP_SHARED_OUTSIDE, nr, 0, 0);
     return -ENOSYS;
@@ -191,7 +211,7 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (fx.unknown) return refuse(th, nr, args, ip, nr == RR_NR_ioctl ? -ENOTTY : -EINVAL, RR_REP_UNKNOWN_IOCTL);
   if (names_hidden_fd(&fx, args) || (nr == RR_NR_pidfd_getfd && hidden_fd(args[1]))) return refuse(th, nr, args, ip, -EBADF, 0);
   if (nr == RR_NR_process_madvise && discards(args[3])) return refuse(th, nr, args, ip, -EINVAL, 0);
-  if (nr == RR_NR_shmget || nr == RR_NR_connect) {
+  if (nr == RR_NR_shmget || nr == RR_NR_connect || nr == RR_NR_memfd_create || (nr == RR_NR_openat && args[2] & O_CREAT)) {
     result = shared_outside(nr, args);
     if (result) return refuse(th, nr, args, ip, result, 0);
   }

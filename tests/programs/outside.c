@@ -1,5 +1,8 @@
-/* outside.c - memory to be shared with an X server, and nscd's, is refused while recording: prints the errors. */
+/* outside.c - memory to be shared with an X server, nscd's, and PulseAudio's is refused while recording: prints the errors. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/shm.h>
@@ -33,5 +36,11 @@ int main(void) {
   int after = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
   printf("%s\n", after < 0 ? strerror(errno) : "a segment");
   if (after >= 0) shmctl(after, IPC_RMID, NULL);
+  int pool = memfd_create("pulseaudio", MFD_ALLOW_SEALING);
+  printf("pool: %s\n", pool < 0 ? strerror(errno) : "there");
+  pool = open("/dev/shm/pulse-shm-1234567", O_RDWR | O_CREAT | O_EXCL, 0600);
+  printf("old pool: %s\n", pool < 0 ? strerror(errno) : "there");
+  if (pool >= 0) unlink("/dev/shm/pulse-shm-1234567");
+  printf("other memory: %d\n", memfd_create("pulseaudio2", 0) >= 0);
   return 0;
 }

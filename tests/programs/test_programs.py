@@ -10,8 +10,8 @@ import pytest
 
 from .conftest import FOLDER, Recorder
 
-HELPERS = {"refuse"}
-"""Not programs to record: they are run around a recording."""
+HELPERS = {"refuse", "shares"}
+"""Not programs to record by themselves: they are run around a recording, or have a test of their own."""
 
 VARIES = {"addresses", "counters", "many_signals", "unknown", "vtimer", "keys_and_quotas", "outside"}
 """Print other things natively than recorded: times, or what docs/limits.md names."""
@@ -38,6 +38,7 @@ SAID = {
     "outside": (
         "memory to share with the X server was refused: pictures go through its socket",
         "nscd was refused, as its memory is shared: names are looked up directly",
+        "memory to share with PulseAudio was refused: sound goes through its socket",
     ),
     "own_memory": (
         "pwrite64 into the memory of another process cannot be recorded: it answered EPERM",
