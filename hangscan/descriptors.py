@@ -90,7 +90,7 @@ FD_CALLS = OPENING | numbers(
     "accept", "accept4", "listen", "pipe", "pipe2", "eventfd", "eventfd2", "signalfd", "signalfd4",
     "timerfd_create", "inotify_init", "inotify_init1", "epoll_create", "epoll_create1", "epoll_ctl",
     "pidfd_open", "memfd_create", "userfaultfd", "perf_event_open", "fanotify_init", "chdir", "fchdir",
-    "clone", "clone3", "fork", "vfork", "recvmsg",
+    "clone", "clone3", "fork", "vfork",
 )  # fmt: skip
 """Calls that change what descriptors stand for."""
 
@@ -293,9 +293,6 @@ class Tables:
         path = table.get(signed(args[0])).path
         if path:
             table.cwd = path
-
-    def _on_recvmsg(self, table: Table, args: Sequence[int], result: int, regions: Regions) -> None:
-        """Descriptors may come with a message; which ones is not worth parsing here."""
 
     def _on_clone(self, table: Table, args: Sequence[int], result: int, regions: object) -> None:
         """A new process's first event says what it shares (see `fork`)."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hangscan.descriptors import FD_CALLS, Table, Tables
+from hangscan.descriptors import FD_CALLS, Descriptor, Table, Tables
 from hangscan.environments import Environment
 from hangscan.log import CallRegions, DomainLog, IntArray, numbers
 from hangscan.model import Operation, Resource
 from hangscan.operations import CANDIDATES, WAITS, Judge, Judged
 from interfaces.abi import RESTART, EventFlag, Kind, Region, RegionKind
 from interfaces.calls import CALLS
-from tracefile import TraceReader
+from tracefile import TraceError, TraceReader
+from tracefile.passing import Passed, all_of, origins
 
 _CONTEXT_NS = 1_000_000
 _HEAVY = numbers("fsync", "fdatasync", "syncfs", "sync", "msync", "connect", "sync_file_range")
@@ -57,6 +59,14 @@ class Walker:
         self._touched: set[str] = set()
         self._positions: dict[tuple[str, int], int] = {}
         self._read_to: dict[str, int] = {}
+        self._messages: dict[int, dict[int, Passed]] = {}
+        self._handed: dict[tuple[int, int], dict[int, Descriptor]] = {}
+        messages: list[Passed] = []
+        with suppress(TraceError):
+            messages = all_of(reader)
+        for one in messages:
+            self._messages.setdefault(one.domain, {})[one.event] = one
+        self._origins = origins(messages)
 
     def walk(self, log: DomainLog, tasks: Iterable[int], compute_ns: int | None) -> Walked:
         """One domain; `tasks` are of interest, and stretches of at least `compute_ns` in which one of them
@@ -79,7 +89,8 @@ class Walker:
 
     def _calls(self, log: DomainLog, tables: Tables, walked: Walked) -> None:
         events = log.events
-        chosen, slow = _interesting(events, list(walked.operations))
+        messages = self._messages.get(log.domain, {})
+        chosen, slow = _interesting(events, list(walked.operations), list(messages))
         for start in range(0, len(chosen), _BLOCK):
             numbers_here = chosen[start : start + _BLOCK]
             rows = events[numbers_here]
@@ -97,6 +108,10 @@ class Walker:
                 if kind == Kind.EXECED:
                     self._made[args[0]] = tables.of(task).copy(after_exec=True)
                     continue
+                if number in messages:
+                    self._passed(messages[number], tables.of(task))
+                if kind != Kind.SYSCALL:
+                    continue
                 regions = CallRegions(log, number, bool(flags & EventFlag.BLOCKED))
                 mine = walked.operations.get(task)
                 if nr in CANDIDATES and (mine is not None or is_slow):
@@ -111,6 +126,19 @@ class Walker:
                         self._created(tables.of(task), regions())
                     else:
                         tables.apply(task, nr, args, result, regions)
+
+    def _passed(self, message: Passed, table: Table) -> None:
+        """Descriptors leave with a message, or come with one: then they are what they were to the sender."""
+        place = (message.domain, message.event)
+        if message.sent:
+            self._handed[place] = {fd: table.get(fd) for fd in message.fds}
+            return
+        known = self._origins.get(place, {})
+        for fd in message.fds:
+            origin = known.get(fd)
+            handed = self._handed.get((origin.domain, origin.event), {}) if origin is not None else {}
+            one = handed.get(origin.fd) if origin is not None else None
+            table.fds[fd] = replace(one, cloexec=False) if one is not None else Descriptor("inherited")
 
     def _first(self, judged: Judged, nr: int, args: list[int], result: int) -> bool:
         """Whether an operation touches what nothing has touched before: a name, or bytes of a file.
@@ -184,8 +212,11 @@ class Walker:
         return known
 
 
-def _interesting(events: npt.NDArray[Any], tasks: list[int]) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Events to look at, in order, and for all events whether they took long, or would elsewhere."""
+def _interesting(
+    events: npt.NDArray[Any], tasks: list[int], messages: list[int]
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Events to look at (those of `messages` among them), in order, and for all events whether they took
+    long, or would elsewhere."""
     is_call = (events["kind"] == Kind.SYSCALL) & (events["result"] != RESTART)
     mine = np.isin(events["task"], tasks)
     slow = events["time_out"].astype(np.int64) - events["time_in"].astype(np.int64) >= _CONTEXT_NS
@@ -193,6 +224,7 @@ def _interesting(events: npt.NDArray[Any], tasks: list[int]) -> tuple[IntArray, 
     candidates = np.isin(events["nr"], list(CANDIDATES)) & (mine | slow)
     chosen = is_call & (np.isin(events["nr"], list(FD_CALLS)) | candidates)
     chosen |= (events["kind"] == Kind.TASK_START) | (events["kind"] == Kind.EXECED)
+    chosen[messages] = True
     return np.flatnonzero(chosen), slow
 
 

@@ -2,7 +2,7 @@
 
 `Descriptors(reader)` goes once through the calls about descriptors of all domains, parents first, with a
 table of open descriptors for every process: copied by fork, shared by threads, thinned out by exec. What was
-received over a socket (SCM_RIGHTS) is unknown.
+received over a socket (SCM_RIGHTS) is what it was to the sender, where that was recorded.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from interfaces.abi import Kind, RegionKind
 from interfaces.calls import CALLS
 from tracefile import EventView, TraceReader
+from tracefile.passing import Passed, all_of, origins
 
 NUMBERS = {call.name: number for number, call in CALLS.items()}
 _CLOEXEC = 0o2000000
@@ -147,6 +148,10 @@ class Descriptors:
         self.at: Table = Table()
         self.closed_before: dict[int, EventRef] = {}
         """Descriptors of the process of `stop` that are closed then, and the event that closed each."""
+        messages = all_of(reader)
+        self._messages = {(one.domain, one.event): one for one in messages}
+        self._origins = origins(messages)
+        self._passed: dict[tuple[int, int, int], End] = {}
         for number in sorted(reader.domains):
             self._domain(number)
         self._join()
@@ -176,7 +181,11 @@ class Descriptors:
             if event.kind == Kind.DEATH:
                 table.clear(ref)
                 continue
-            self._call(event, ref, table, pid, pending)
+            message = self._messages.get((number, event.number))
+            if message is not None:
+                self._pass(message, ref, table)
+            if event.kind == Kind.SYSCALL:
+                self._call(event, ref, table, pid, pending)
 
     def _relevant(self, number: int) -> Iterator[EventView]:
         wanted = np.array(sorted(_TABLE | _STREAM))
@@ -184,12 +193,37 @@ class Descriptors:
             kinds = chunk.events["kind"]
             chosen = (kinds == Kind.SYSCALL) & np.isin(chunk.events["nr"], wanted)
             chosen |= np.isin(kinds, [Kind.TASK_START, Kind.EXECED, Kind.DEATH])
+            for domain, event in self._messages:
+                if domain == number and 0 <= event - chunk.first_event < len(chunk):
+                    chosen[event - chunk.first_event] = True
             if self._stop is not None and number == self._stop.domain:
                 place = self._stop.event - chunk.first_event
                 if 0 <= place < len(chunk):
                     chosen[place] = True
             for row in np.flatnonzero(chosen):
                 yield chunk.view(int(row))
+
+    def _pass(self, message: Passed, ref: EventRef, table: Table) -> None:
+        """Descriptors leave with a message, or come with one.
+
+        Whoever is looked at first makes what they stand for; a sender that comes later tells the rest.
+        """
+        known = self._origins.get((message.domain, message.event), {})
+        for fd in message.fds:
+            if message.sent:
+                end, place = table.get(fd), (message.domain, message.event, fd)
+                before = self._passed.get(place)
+                if end is not None and before is not None:
+                    before.kind, before.text, before.opened = end.kind, end.text, end.opened
+                    before.peer, before.address = end.peer, end.address
+                elif end is not None:
+                    self._passed[place] = end
+                continue
+            origin = known.get(fd)
+            received = End("received", "received over a socket", ref)
+            if origin is not None:
+                received = self._passed.setdefault((origin.domain, origin.event, origin.fd), received)
+            table.put(fd, received, False, ref)
 
     def _call(
         self, event: EventView, ref: EventRef, table: Table, pid: int, pending: dict[int, Table]

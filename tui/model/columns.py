@@ -74,7 +74,7 @@ def errors_of(kinds: npt.NDArray[np.uint8], results: npt.NDArray[np.int64]) -> n
 
 NO_DESCRIPTOR = -9
 PAIR = -2
-"""In place of a descriptor: the call makes two; which ones is in its payload."""
+"""In place of a descriptor: the call makes two, or brings some; which ones is in its payload."""
 RANGE = -3
 """In place of a descriptor: the call closes several."""
 

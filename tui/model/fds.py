@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from interfaces.abi import Kind
 from interfaces.calls import BY_NAME, name_of
+from tracefile.passing import RECVMSG, Origin, origins
 from tui.model.columns import BLOCK_SHIFT, PAIR, RANGE, DescriptorUses, kind_of_code, nr_of_code
 from tui.model.decode import Decoded, path_of, unquoted
 from tui.model.index import EventIndex
@@ -29,6 +30,7 @@ _FIXED = {
     "timerfd_create": "timer", "userfaultfd": "userfaultfd", "perf_event_open": "perf",
     "fanotify_init": "fanotify", "pipe": "pipe", "pipe2": "pipe", "socketpair": "socketpair",
 }  # fmt: skip
+_RECEIVED = "received over a socket"
 _MEMORY = 4096
 _HOPS = 64
 
@@ -66,6 +68,8 @@ class Descriptors:
         self._decode = decode
         self._labels: OrderedDict[tuple[int, int], str] = OrderedDict()
         self._parents: dict[int, tuple[int, int] | None] = {}
+        self._origins: dict[tuple[int, int], dict[int, Origin]] = {}
+        self._matched = 0
 
     def label(self, row: int, fd: int) -> str:
         """The path or peer of descriptor `fd` for the process of `row`, before that row happened.
@@ -102,11 +106,24 @@ class Descriptors:
         for use in self._back(domain, row, fd):
             if use.closes:
                 return ""
+            if use.nr == RECVMSG:
+                return self._passed(use.row, fd, hops)
             return self._named_by(use.row, domain, hops)
         parent = self._parent(domain)
         if parent is not None:
             return self._label(*parent, fd, hops + 1)
         return _STANDARD[fd] if fd < len(_STANDARD) else ""
+
+    def _passed(self, row: int, fd: int, hops: int) -> str:
+        """What a descriptor stands for that a message brought: what it was to the sender."""
+        if len(self._index.passed) != self._matched:
+            self._matched = len(self._index.passed)
+            self._origins = origins(self._index.passed)
+        origin = self._origins.get(self._index.place(row), {}).get(fd)
+        sent = self._index.row_of(origin.domain, origin.event) if origin is not None else None
+        if origin is None or sent is None:
+            return _RECEIVED
+        return self._label(origin.domain, sent, origin.fd, hops + 1) or _RECEIVED
 
     def _named_by(self, row: int, domain: int, hops: int) -> str:
         key = (domain, row)
@@ -184,6 +201,8 @@ class Descriptors:
         block = self._index.blocks[row >> BLOCK_SHIFT]
         code = int(block.code[row - block.first])
         name = name_of(nr_of_code(code)) if kind_of_code(code) == Kind.SYSCALL else ""
+        if name == "recvmsg":
+            return fd in self._index.received.get(self._index.place(row), ())
         if name == "close_range":
             first, last = self._decode(row).args[:2]
             return first & 0xFFFFFFFF <= fd <= last & 0xFFFFFFFF

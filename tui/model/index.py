@@ -10,6 +10,7 @@ import bisect
 import errno
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,9 +19,10 @@ import numpy.typing as npt
 from interfaces.abi import Kind
 from interfaces.calls import BY_NAME, CALLS
 from interfaces.libspec.show import LibFlag
-from tracefile import Chunk, TraceReader
+from tracefile import Chunk, TraceError, TraceReader
 from tracefile.chunk import EventArray
 from tracefile.library import AsSystemCalls, error_of
+from tracefile.passing import Passed, in_chunk
 from tui.model.columns import (
     BLOCK_SHIFT,
     CODES,
@@ -104,6 +106,10 @@ class EventIndex:
         self.creators: list[int] = []
         self.rows = 0
         self.zero = min((info.time for info in reader.domains.values()), default=0)
+        self.passed: list[Passed] = []
+        """Messages that carried descriptors from process to process."""
+        self.received: dict[tuple[int, int], tuple[int, ...]] = {}
+        """Descriptors that the event (domain, number) brought."""
         self._ids: dict[Task, int] = {}
         self._known: dict[int, tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = {}
         self._domains: dict[int, _DomainRows] = {}
@@ -277,13 +283,20 @@ class EventIndex:
         errors = errors_of(kinds, results)
         for i in np.flatnonzero((kinds == Kind.LIBCALL) & (events["flags"] & LibFlag.ERRNO != 0)).tolist():
             errors[i] = min(error_of(chunk.event_payload(i)), ERROR_OTHER)
+        uses = _descriptors(events, results, _USES[codes])
+        with suppress(TraceError):
+            for message in in_chunk(chunk):
+                self.passed.append(message)
+                if not message.sent:
+                    self.received[message.domain, message.event] = message.fds
+                    uses[message.event - chunk.first_event] = PAIR
         return Columns(
             tasks,
             codes,
             errors,
             np.ascontiguousarray(events["flags"]),
             np.where(end > begin, end - begin, 0).astype(np.float32),
-            _descriptors(events, results, _USES[codes]),
+            uses,
             np.maximum(np.maximum.accumulate(end), np.uint64(latest)),
         )
 
