@@ -113,6 +113,10 @@ class Compressor:
         """Compress less thoroughly while more than a quarter of the queue is filled (0: empty, 1: full)."""
         self._zstd = self._of(min(self._level, LEVEL if lag < 0.25 else HURRY if lag < 0.75 else RUSH))
 
+    def repeats(self, section: bytes) -> tuple[Codec, bytes]:
+        """The same for table and literals of a section with repeats, whose pieces make room for any codec."""
+        return Codec.ZSTD_REPEATS, self._zstd.compress(section)
+
     def section(self, raw: bytes) -> tuple[Codec, bytes]:
         """Codec and stored bytes; kept as it is where compression does not pay."""
         if not raw:
@@ -160,6 +164,20 @@ def _decompressor() -> zstandard.ZstdDecompressor:
     except AttributeError:
         found = _of_thread.decompressor = zstandard.ZstdDecompressor()
     return found
+
+
+def decompress_repeats(stored: bytes, raw_size: int) -> bytes:
+    """Table and literals of a section of `raw_size` bytes that has repeats, which are fewer bytes than that.
+
+    Raises CodecError when they do not decode.
+    """
+    try:
+        claimed = zstandard.get_frame_parameters(stored).content_size
+    except zstandard.ZstdError as error:
+        raise CodecError(f"the compressed data does not decode ({error})") from None
+    if claimed >= raw_size:
+        raise CodecError(f"the compressed data claims {claimed} bytes for less than {raw_size}")
+    return decompress(Codec.ZSTD, stored, claimed)
 
 
 def decompress(codec: int, stored: bytes, raw_size: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from _blake2 import blake2b  # hashlib would load OpenSSL with it
 
 DIGEST_BYTES = 32
+SHORT_BYTES = 16
 
 
 def blob_digest(data: bytes) -> str:
@@ -15,3 +16,8 @@ def blob_digest(data: bytes) -> str:
 def new_digest() -> blake2b:
     """A hash object for content that comes piece by piece; its `hexdigest()` is a blob digest."""
     return blake2b(digest_size=DIGEST_BYTES)
+
+
+def short_digest(data: bytes) -> bytes:
+    """128 bits of BLAKE2b: two pieces of one recording that have the same are the same."""
+    return blake2b(data, digest_size=SHORT_BYTES).digest()

@@ -60,6 +60,8 @@ class Codec(IntEnum):
     ZSTD = 1
     ZSTD_EVENTS = 2
     """zstd over events turned into byte planes of column differences (see `codec.EventShuffler`)."""
+    ZSTD_REPEATS = 3
+    """zstd over a payload without the pieces that earlier chunks have (see `repeats`)."""
 
 
 class ChunkFlag(IntFlag):
@@ -252,10 +254,12 @@ def header_problem(h: ChunkHeader) -> str:
         if codec == Codec.RAW:
             if stored != raw:
                 return f"section {name} is stored as it is but claims {raw} raw and {stored} stored bytes"
-        elif codec not in (Codec.ZSTD, Codec.ZSTD_EVENTS) or stored > raw:
+        elif codec not in (Codec.ZSTD, Codec.ZSTD_EVENTS, Codec.ZSTD_REPEATS) or stored > raw:
             return f"section {name} has codec {codec} and {stored} stored bytes for {raw} raw ones"
     if h.codec_b == Codec.ZSTD_EVENTS or (h.codec_a == Codec.ZSTD_EVENTS and h.type != ChunkType.EVENTS):
         return "the codec of events is used for something else"
+    if h.codec_a == Codec.ZSTD_REPEATS or (h.codec_b == Codec.ZSTD_REPEATS and h.type != ChunkType.EVENTS):
+        return "the codec of repeated payload is used for something else"
     if h.type == ChunkType.EVENTS:
         if h.count == 0 or h.raw_a != h.count * EVENT_SIZE:
             return (

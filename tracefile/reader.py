@@ -26,8 +26,9 @@ from tracefile.codec import decompress
 from tracefile.domains import DomainInfo, DomainStop
 from tracefile.errors import TraceFormatError
 from tracefile.fields import FieldError, Fields, Json, load_json
-from tracefile.layout import FILE_HEADER, ChunkHeader, ChunkType, Row
+from tracefile.layout import FILE_HEADER, ChunkHeader, ChunkType, Codec, Row
 from tracefile.records import DomainEnd, DomainStart, FileEntry, Report
+from tracefile.repeats import RepeatError, literals_of, unfold
 from tracefile.source import Source, Walk, read_index, walk_headers
 
 __all__ = ["METADATA_MAX", "DomainInfo", "Totals", "TraceReader"]
@@ -35,6 +36,7 @@ __all__ = ["METADATA_MAX", "DomainInfo", "Totals", "TraceReader"]
 METADATA_MAX = 256 << 20
 """Raw bytes of metadata (domains, files, reports) that a reader takes in; more is treated as damage."""
 _CACHED_CHUNKS = 4
+_CACHED_SECTIONS = 16
 _EVENTS, _BLOB = int(ChunkType.EVENTS), int(ChunkType.BLOB)
 _METADATA = frozenset(
     map(
@@ -82,6 +84,7 @@ class TraceReader:
         self._end = FILE_HEADER.size
         self._sequence = 0
         self._cache: OrderedDict[tuple[int, int], Chunk] = OrderedDict()
+        self._repeated: OrderedDict[int, bytes] = OrderedDict()
         self._lock = threading.RLock()
 
     @classmethod
@@ -320,13 +323,45 @@ class TraceReader:
 
         def load_payload() -> bytes:
             if not payload:
-                payload.append(source.section_b(offset, header))
+                payload.append(self._section_b(offset, header))
             return payload[0]
 
         events = source.section_a(offset, header)
         return Chunk(
             info.domain, first, events, load_payload, lambda what: TraceFormatError(self.path, offset, what)
         )
+
+    def _section_b(self, offset: int, header: ChunkHeader) -> bytes:
+        """The payload of the chunk at `offset`, with what it repeats of earlier ones."""
+        if header.codec_b != Codec.ZSTD_REPEATS:
+            return self._source.section_b(offset, header)
+        section = self._source.repeats_b(offset, header)
+        try:
+            return unfold(section, header.raw_b, self._literals)
+        except RepeatError as error:
+            self._source.fail(offset, f"section B: {error}")
+
+    def _literals(self, domain: int, first: int) -> bytes:
+        """What later chunks can repeat of the chunk of `domain` that begins with event `first`."""
+        info = self.domains.get(domain)
+        position = bisect.bisect_left(info.firsts, first) if info is not None else 0
+        if info is None or position >= len(info.firsts) or info.firsts[position] != first:
+            raise ValueError(f"no chunk of domain {domain} begins with event {first}, which it repeats")
+        offset = info.offsets[position]
+        with self._lock:
+            found = self._repeated.get(offset)
+            if found is None:
+                header = self._source.header(offset)
+                if header.codec_b == Codec.ZSTD_REPEATS:
+                    found = literals_of(self._source.repeats_b(offset, header))
+                else:
+                    found = self._source.section_b(offset, header)
+                self._repeated[offset] = found
+                if len(self._repeated) > _CACHED_SECTIONS:
+                    self._repeated.popitem(last=False)
+            else:
+                self._repeated.move_to_end(offset)
+            return found
 
     def _note(self, damage: TraceFormatError | None) -> None:
         """Keep the first damage that is met."""

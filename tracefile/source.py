@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from tracefile.codec import CodecError, decompress
+from tracefile.codec import CodecError, decompress, decompress_repeats
 from tracefile.errors import TraceFormatError, TraceMissingError
 from tracefile.layout import (
     CHUNK_MAGIC,
@@ -108,6 +108,13 @@ class Source:
     def section_b(self, offset: int, header: ChunkHeader) -> bytes:
         """The raw bytes of section B of the chunk at `offset`."""
         return self._decoded(offset, self.stored_b(offset, header), header.codec_b, header.raw_b)
+
+    def repeats_b(self, offset: int, header: ChunkHeader) -> bytes:
+        """Table and literals of section B of the chunk at `offset`, which has repeats."""
+        try:
+            return decompress_repeats(self.stored_b(offset, header), header.raw_b)
+        except CodecError as error:
+            self.fail(offset, str(error))
 
     def body_is_whole(self, offset: int, header: ChunkHeader) -> bool:
         """Whether both sections are there and match their checksums."""

@@ -39,6 +39,7 @@ from tracefile.layout import (
 )
 from tracefile.paths import numbered_trace
 from tracefile.records import DomainEnd, DomainStart, FileEntry, Report
+from tracefile.repeats import Repeats
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -49,6 +50,10 @@ So much is lost at the most when the recorder is killed."""
 _BATCH_BYTES = 256 << 10
 _BATCH_SECONDS = 0.03
 """The worker waits so long for so much more before it begins: its turns cost the recording thread time."""
+_HURRIED = 0.25
+"""With so much of the queue filled the worker does not look for repeats."""
+_HASTE = {ChunkType.EVENTS: 1.0, ChunkType.BLOB: 0.5}
+"""How much a full queue hurries the compression of a chunk: documents are too small to make a difference."""
 _TIME_IN_AT = 72
 _TIME_OUT_AT = 80
 
@@ -91,6 +96,8 @@ class TraceWriter:
         self.pids: set[int] = set()
         self._domains: set[int] = set()
         self._blobs: set[str] = set()
+        self._repeats = Repeats()
+        self._hurried = False
         self._lock = threading.Condition()
         self._jobs: deque[_Job] = deque()
         self._queued = 0
@@ -396,7 +403,8 @@ class TraceWriter:
             self._busy = True
             job = self._jobs.popleft()
             lag = self._queued / QUEUE_BYTES
-            self._compressor.adapt(min(lag, 0.5) if job.type == ChunkType.BLOB else lag)
+            self._hurried = lag >= _HURRIED
+            self._compressor.adapt(lag * _HASTE.get(job.type, 0.0))
             return job
 
     def _done(self, job: _Job, failure: Exception | None) -> None:
@@ -435,7 +443,13 @@ class TraceWriter:
             codec_a, stored_a = Codec.RAW, job.a
         else:
             codec_a, stored_a = self._compressor.section(job.a)
-        codec_b, stored_b = self._compressor.section(job.b)
+        repeats = None
+        if job.type == ChunkType.EVENTS and not self._hurried:
+            repeats = self._repeats.split(job.domain, job.first, job.a, job.b)
+        if repeats is None:
+            codec_b, stored_b = self._compressor.section(job.b)
+        else:
+            codec_b, stored_b = self._compressor.repeats(repeats)
         header = ChunkHeader(
             job.type,
             self._sequence,
