@@ -25,6 +25,7 @@ _RARELY = 60.0
 _SHARED_WRITABLE = re.compile(rb"^\w+-\w+ .w.s \w+ (\w+):(\w+) (\d+)", re.MULTILINE)
 _OUR_PAGE = re.compile(rb"^\w+-\w+ \S+ \w+ \S+ (\d+) +/memfd:rr-global", re.MULTILINE)
 _THEIR_PAGE = re.compile(rb"^%x-\w+ \S+ \w+ \S+ (\d+)" % abi.GLOBAL, re.MULTILINE)
+_PAGE_NAME = "/memfd:rr-global"
 _SYSV_DEVICE = 1
 
 _Key = tuple[int, int]
@@ -108,21 +109,33 @@ class OutsideWatch:
     def _found(self) -> Iterator[Shared]:
         ours = _own_pages()
         for pid in _processes():
-            maps = _read(f"/proc/{pid}/maps")
-            page = _THEIR_PAGE.search(maps)
-            if not maps or (page and page[1] in ours):
-                continue
-            keys = {
-                (os.makedev(int(major, 16), int(minor, 16)), int(inode))
-                for major, minor, inode in _SHARED_WRITABLE.findall(maps)
-            }
-            if any(known.in_memory for known in self._objects.values()):
-                keys |= _open_for_writing(pid)
-            for key in keys & self._objects.keys():
+            for key in self._writable_by(pid, ours):
+                if key not in self._objects or key not in self._writable_by(pid, ours):
+                    continue
                 known = self._objects.pop(key)
                 self._told.add(key)
                 program = _read(f"/proc/{pid}/comm").decode(errors="replace").strip()
                 yield Shared(known.domain, known.process, known.name, pid, program)
+
+    def _writable_by(self, pid: int, ours: set[bytes]) -> set[_Key]:
+        """Our objects that the process can write, if it is not recorded.
+
+        It may be on its way to its end, or to another program, so that one look proves nothing.
+        """
+        maps = _read(f"/proc/{pid}/maps")
+        page = _THEIR_PAGE.search(maps)
+        if not maps or (page and page[1] in ours):
+            return set()
+        keys = {
+            (os.makedev(int(major, 16), int(minor, 16)), int(inode))
+            for major, minor, inode in _SHARED_WRITABLE.findall(maps)
+        }
+        opened = dict[_Key, str]()
+        if keys & self._objects.keys() or any(known.in_memory for known in self._objects.values()):
+            opened = _open_for_writing(pid)
+        if any(path == _PAGE_NAME and str(inode).encode() in ours for (_, inode), path in opened.items()):
+            return set()
+        return (keys | opened.keys()) & self._objects.keys()
 
 
 def _sealed(fd: int) -> bool:
@@ -144,19 +157,18 @@ def _processes() -> Iterator[int]:
             yield int(name)
 
 
-def _open_for_writing(pid: int) -> set[_Key]:
-    """The objects in memory that a process has open for writing."""
-    keys = set[_Key]()
+def _open_for_writing(pid: int) -> dict[_Key, str]:
+    """The objects in memory that a process has open for writing, and their names."""
+    found = dict[_Key, str]()
     with suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):
             path = f"/proc/{pid}/fd/{name}"
             with suppress(OSError):
-                if os.lstat(path).st_mode & stat.S_IWUSR and os.readlink(path).startswith(
-                    ("/memfd:", "/dev/shm/")
-                ):
+                target = os.readlink(path)
+                if target.startswith(("/memfd:", "/dev/shm/")) and os.lstat(path).st_mode & stat.S_IWUSR:
                     status = os.stat(path)
-                    keys.add((status.st_dev, status.st_ino))
-    return keys
+                    found[status.st_dev, status.st_ino] = target.removesuffix(" (deleted)")
+    return found
 
 
 def _read(path: str) -> bytes:
