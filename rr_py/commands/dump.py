@@ -225,7 +225,7 @@ def write_lines(rows: Iterator[str], write: Callable[[str], object], batch: int 
 
 def check_process(reader: TraceReader, pid: int | None) -> None:
     """Raise `NoProcessError` if the trace has no such process or thread group."""
-    from rr_py.processes import NoProcessError, processes
+    from tracefile.processes import NoProcessError, processes
 
     if pid is None:
         return

@@ -49,8 +49,8 @@ def command(trace: str | None, as_json: bool) -> None:
 
 def gather(reader: TraceReader) -> dict[str, Any]:
     """Everything `info` tells, as JSON values; `seconds` is how long the recorded tree ran."""
-    from rr_py.processes import processes
     from tracefile.layout import ChunkType
+    from tracefile.processes import processes
 
     meta = reader.meta
     found = processes(reader)

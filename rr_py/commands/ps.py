@@ -11,7 +11,7 @@ from rr_py.options import trace_argument
 from rr_py.text import command_line, count
 
 if TYPE_CHECKING:
-    from rr_py.processes import Process
+    from tracefile.processes import Process
 
 EPILOG = """\
 \b
@@ -26,9 +26,9 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array, one object a process.")
 def command(trace: str | None, as_json: bool) -> None:
     """Show the tree of recorded processes: how each ended, how many events it has, what it ran."""
-    from rr_py.processes import processes
     from rr_py.traces import chosen
     from tracefile import TraceReader
+    from tracefile.processes import processes
 
     with TraceReader.open(chosen(trace)) as reader:
         found = processes(reader)

@@ -19,8 +19,8 @@ import pytest
 from interfaces.abi import EVENT_DTYPE, REGION_HEADER, Kind, RegionKind
 from rr_py import main as funnel
 from rr_py.events import Filter, Selection, domains_in_order
-from rr_py.processes import processes
 from tracefile import DomainEnd, DomainStart, FileEntry, Report, TraceReader, TraceWriter
+from tracefile.processes import processes
 
 SHELL, CHILD, VFORKED = 10, 11, 12
 GETPID, OPENAT, READ, EXECVE = 39, 257, 0, 59

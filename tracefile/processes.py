@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from interfaces.abi import Kind
 from interfaces.errors import ExitStatus, RrPyError
 from interfaces.names.signals import signal_name
-
-if TYPE_CHECKING:
-    from tracefile import DomainEnd, DomainInfo, TraceReader
+from tracefile.domains import DomainInfo
+from tracefile.reader import TraceReader
+from tracefile.records import DomainEnd
 
 
 class NoProcessError(RrPyError):
@@ -63,6 +63,11 @@ class Process:
         return all(info.kind != "exec" for info in self.domains)
 
     @property
+    def failed(self) -> bool:
+        """Whether it ended with an error or by a signal."""
+        return self.end is not None and (self.end.status, self.end.code) != ("exited", 0)
+
+    @property
     def status(self) -> str:
         """`exited 0`, `killed by SIGTERM`, or `unknown` where the recording stops before."""
         if self.end is None:
@@ -78,9 +83,22 @@ class Process:
                 return "unknown"
 
 
-def processes(reader: TraceReader) -> list[Process]:
-    """All processes, each after its parent; siblings in the order in which they began."""
+class Sharing(NamedTuple):
+    """A process that lived in its parent's domain: id, when it began, and the domain."""
+
+    pid: int
+    time: int
+    domain: int
+
+
+def processes(reader: TraceReader, sharing: Iterable[Sharing] | None = None) -> list[Process]:
+    """All processes, each after its parent; siblings in the order in which they began.
+
+    `sharing`: those that may have no domain of their own, by who knows (None: the events are looked
+    through).
+    """
     owner: dict[int, Process] = {}
+    latest: dict[int, Process] = {}
     found: list[Process] = []
     for number in sorted(reader.domains):
         info = reader.domains[number]
@@ -90,10 +108,14 @@ def processes(reader: TraceReader) -> list[Process]:
             owner[number] = before
             continue
         process = Process(info.pid, info.time, [info])
-        process.parent = _parent(found, info, before)
-        owner[number] = process
+        parent = latest.get(info.ppid)
+        process.parent = parent if parent is not None and info.ppid != info.pid else before
+        owner[number] = latest[info.pid] = process
         found.append(process)
-    found.extend(_sharing(reader, owner, found))
+    for pid, time, domain in _sharing(reader) if sharing is None else sharing:
+        if pid not in latest:
+            latest[pid] = Process(pid, time, shared=reader.domains[domain], parent=owner[domain])
+            found.append(latest[pid])
     for process in found:
         process.end = _end(process)
         if process.parent is not None:
@@ -103,17 +125,8 @@ def processes(reader: TraceReader) -> list[Process]:
     return list(_in_order([process for process in found if process.parent is None]))
 
 
-def _parent(found: list[Process], info: DomainInfo, owner: Process | None) -> Process | None:
-    """The latest process with the number the new one calls its parent, else the one whose domain made it."""
-    for process in reversed(found):
-        if process.pid == info.ppid and process.pid != info.pid:
-            return process
-    return owner
-
-
-def _sharing(reader: TraceReader, owner: dict[int, Process], found: list[Process]) -> Iterator[Process]:
-    """Processes that lived in their parent's domain and have none of their own."""
-    own = {process.pid for process in found}
+def _sharing(reader: TraceReader) -> Iterator[Sharing]:
+    """Processes that may have lived in their parent's domain, by the events that began them."""
     for number, info in reader.domains.items():
         if all(end.pid == info.pid for end in info.ends):
             continue
@@ -122,9 +135,7 @@ def _sharing(reader: TraceReader, owner: dict[int, Process], found: list[Process
                 (chunk.events["kind"] == Kind.TASK_START) & (chunk.events["args"][:, 2] == 1)
             ]
             for task, time in zip(starts["task"].tolist(), starts["time_in"].tolist(), strict=True):
-                if task not in own:
-                    own.add(task)
-                    yield Process(task, time, shared=info, parent=owner[number])
+                yield Sharing(task, time, number)
 
 
 def _end(process: Process) -> DomainEnd | None:
