@@ -51,8 +51,10 @@ def in_chunk(chunk: Chunk) -> Iterator[Passed]:
     """The messages with descriptors among a chunk's events. TraceFormatError where it is damaged."""
     np = numpy()
     events = chunk.events
-    calls = (events["kind"] == Kind.SYSCALL) | (events["kind"] == Kind.RELEASE)
-    chosen = np.flatnonzero(calls & np.isin(events["nr"], (SENDMSG, RECVMSG)) & (events["payload_len"] > 0))
+    numbers, kinds = events["nr"], events["kind"]
+    chosen = np.flatnonzero(((numbers == SENDMSG) | (numbers == RECVMSG)) & (events["payload_len"] > 0))
+    if len(chosen):
+        chosen = chosen[(kinds[chosen] == Kind.SYSCALL) | (kinds[chosen] == Kind.RELEASE)]
     if not len(chosen) or chunk.payload.find(_RIGHTS) < 0:
         return
     for i in chosen.tolist():

@@ -335,3 +335,21 @@ def test_a_killed_recording_is_shown_as_far_as_it_goes(traces: Callable[[int], P
     assert model.index.rows == 9_000
     assert not model.reader.complete
     assert {process.status for process in processes(model.index)} == {"unknown"}
+
+
+def test_a_thousand_processes_are_told_apart(story: Story) -> None:
+    """GIVEN a shell with children whose numbers come round WHEN indexed THEN each has its own events, rows
+    find their domains again, and the tree has them all."""
+    story.domain(1, 10, comm="sh")
+    story.call("getpid", task=10)
+    for number in range(2, 1002):
+        story.domain(number, 11 + number % 700, kind="fork", parent=1)
+        story.call("getppid", task=11 + number % 700, domain=number)
+        story.end(number, 11 + number % 700)
+    story.close().close()
+    index = indexed(story.path).index
+    assert [index.place(row) for row in range(1, 1001)] == [(number, 0) for number in range(2, 1002)]
+    assert [index.facts(task).events for task in range(len(index.tasks))] == [1] * 1001
+    found = processes(index)
+    assert [(row.threads, row.events, row.status) for row in found[1:]] == [(1, 1, "exited 0")] * 1000
+    assert [row.branch for row in found[-2:]] == ["├─ ", "└─ "]

@@ -113,13 +113,16 @@ class EventIndex:
         self._ids: dict[Task, int] = {}
         self._known: dict[int, tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = {}
         self._domains: dict[int, _DomainRows] = {}
-        self._domain_of_task = np.empty(0, np.uint32)
+        self._room = np.empty(0, np.uint32)
+        self._domain_of_task = self._room[:0]
+        self._numbers_of: dict[int, list[tuple[int, int]]] = {}
         self._latest: dict[int, int] = {}
         self._execs: dict[int, tuple[int, int]] = {}
         self._forks: dict[tuple[int, int], int] = {}
         self._events = np.empty(0, np.int64)
         self._first = np.empty(0, np.int64)
         self._last = np.empty(0, np.int64)
+        """Facts of the tasks, with room for more."""
 
     def update(self, progress: Callable[[], bool] | None = None) -> bool:
         """Take in what the trace has and the index has not; whether there was anything.
@@ -319,22 +322,21 @@ class EventIndex:
 
     def _count(self, number: int, tasks: npt.NDArray[np.uint32]) -> None:
         """Note how many events of which domain and task come in block `number`, from the next row on."""
-        counts = np.bincount(tasks, minlength=len(self.tasks))
-        self._events += counts
+        present, counts = _counted(tasks)
+        self._events[present] += counts
         rows = np.arange(self.rows, self.rows + len(tasks))
         self._last[tasks] = rows
         new = tasks[self._first[tasks] < 0]
         if len(new):
             fresh = np.unique(new)
             self._first[fresh] = [self.rows + int(np.argmax(tasks == task)) for task in fresh]
-        present = np.flatnonzero(counts)
         domains = self._domain_of_task[present]
         for domain in np.unique(domains).tolist():
             of_domain = self._domains.setdefault(domain, _DomainRows())
             if not of_domain.blocks or of_domain.blocks[-1] != number:
                 of_domain.blocks.append(number)
                 of_domain.before.append(of_domain.count)
-            of_domain.count += int(counts[present[domains == domain]].sum())
+            of_domain.count += int(counts[domains == domain].sum())
 
     def _task_numbers(self, domain: int, tids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """The number of each event's task, made where it is new."""
@@ -353,19 +355,36 @@ class EventIndex:
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
         pid = self.reader.domains[domain].pid
         new = [task for tid in np.unique(tids).tolist() if (task := Task(domain, tid)) not in self._ids]
-        self._events = np.concatenate([self._events, np.zeros(len(new), np.int64)])
-        self._first = np.concatenate([self._first, np.full(len(new), -1, np.int64)])
-        self._last = np.concatenate([self._last, np.full(len(new), -1, np.int64)])
-        self._domain_of_task = np.append(self._domain_of_task, np.full(len(new), domain, np.uint32))
+        count = len(self.tasks) + len(new)
+        if count > len(self._room):
+            more = np.full(max(count, 64), -1, np.int64)
+            self._events = np.concatenate([self._events, np.zeros_like(more)])
+            self._first = np.concatenate([self._first, more])
+            self._last = np.concatenate([self._last, more])
+            self._room = np.concatenate([self._room, np.zeros(len(more), np.uint32)])
+        self._room[len(self.tasks) : count] = domain
+        self._domain_of_task = self._room[:count]
         self.pids.extend([pid] * len(new))
         self.creators.extend([0] * len(new))
         for task in new:
             self._ids[task] = len(self.tasks)
+            self._numbers_of.setdefault(domain, []).append((task.tid, len(self.tasks)))
             self.tasks.append(task)
-        own = sorted((task.tid, number) for task, number in self._ids.items() if task.domain == domain)
+        own = sorted(self._numbers_of[domain])
         known = (np.array([tid for tid, _ in own], np.uint32), np.array([n for _, n in own], np.uint32))
         self._known[domain] = known
         return known
+
+
+def _counted(tasks: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The tasks that occur and how often; quick for few rows among many tasks and for many among few."""
+    least, most = int(tasks.min()), int(tasks.max())
+    if most - least > 4 * len(tasks) + 64:
+        values, counts = np.unique(tasks, return_counts=True)
+        return values.astype(np.intp), counts
+    counts = np.bincount(tasks - np.uint32(least))
+    present = np.flatnonzero(counts)
+    return present + least, counts[present]
 
 
 def _descriptors(
