@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import capstone
 
-from interfaces.abi import Kind
-from replayer.debuggee import Debuggee, Stop, Triggers, Why
+from interfaces.abi import Kind, SignalPlace
+from replayer.debuggee import HITS, Debuggee, Stop, Triggers, Why
 from replayer.debugring import BREAKPOINTS
 from replayer.memory import MemoryFault
 from replayer.position import Position, Segment
@@ -107,12 +107,14 @@ class Approach:
     @staticmethod
     def _reached(stop: Stop, goal: Segment, until: int) -> bool:
         if goal.hits:
-            return stop.why in (Why.BREAKPOINT, Why.WATCH)
+            return stop.why in HITS
         return stop.event >= until and stop.why is not Why.STEP
 
-    @staticmethod
-    def _steps_before(stop: Stop) -> int:
+    def _steps_before(self, stop: Stop) -> int:
         """Steps that end before the last instruction; a call is not counted when it stops inside."""
+        if stop.why is Why.SIGNAL:
+            event = self._timeline.reader.event(self._timeline.domain, stop.event)
+            return max(stop.stepped - (event.args[0] == SignalPlace.FAULT), 0)
         if stop.why in (Why.BREAKPOINT, Why.WATCH) and not stop.by_call:
             return max(stop.stepped - 1, 0)
         return stop.stepped

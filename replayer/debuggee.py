@@ -51,19 +51,22 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """What stops a run: addresses of breakpoints, and watched places. Arrivals at `counted` addresses are
-    counted only (`Stop.counted`)."""
+    """What stops a run: addresses of breakpoints, watched places, and signals (numbers) that are about to be
+    delivered to a handler. Arrivals at `counted` addresses are counted only (`Stop.counted`)."""
 
     breakpoints: frozenset[int] = frozenset()
     watches: tuple[Watch, ...] = ()
     counted: frozenset[int] = frozenset()
+    signals: frozenset[int] = frozenset()
 
     def __or__(self, other: Triggers) -> Triggers:
         watches = self.watches + tuple(one for one in other.watches if one not in self.watches)
-        return Triggers(self.breakpoints | other.breakpoints, watches)
+        return Triggers(
+            self.breakpoints | other.breakpoints, watches, signals=self.signals | other.signals
+        )
 
     def __bool__(self) -> bool:
-        return bool(self.breakpoints or self.watches)
+        return bool(self.breakpoints or self.watches or self.signals)
 
 
 NOTHING = Triggers()
@@ -82,6 +85,9 @@ class Why(Enum):
     ENDED = "ended"
 
 
+HITS = (Why.BREAKPOINT, Why.WATCH, Why.SIGNAL)
+"""A trigger was met."""
+
 _WHY = {
     Park.EVENT: Why.EVENT,
     Park.BREAK: Why.BREAKPOINT,
@@ -91,6 +97,7 @@ _WHY = {
     Park.FAULT: Why.SIGNAL,
     Park.POKED: Why.INTERRUPTED,
     Park.CALL: Why.CALL,
+    Park.SIGNAL: Why.SIGNAL,
 }
 
 
@@ -221,6 +228,7 @@ class Debuggee:
         debug.stepped, debug.stepped_in_event, debug.soft_hits = 0, 0, 0
         debug.hits_event = debug.stepped_event = control.event_count
         debug.go_over = int(over)
+        debug.stop_signals = sum(1 << number - 1 for number in triggers.signals)
         del debug, control
         if self._diverting:
             self._diverting = False
@@ -296,7 +304,7 @@ class Debuggee:
             int(control.event_count),
             int(control.stopped_tid),
             by_call=reason == Park.CALL_WATCH,
-            signal=int(debug.signal) if reason in (Park.FAULT, Park.CALL) else 0,
+            signal=int(debug.signal) if reason in (Park.FAULT, Park.CALL, Park.SIGNAL) else 0,
             hits=int(debug.hits),
             hits_event=int(debug.hits_event),
             hits_in_event=int(debug.hits_in_event),
@@ -432,6 +440,12 @@ class Debuggee:
     def tid(self) -> int:
         """The thread that stopped."""
         return int(self._live.ring.control.stopped_tid)
+
+    @property
+    def signal(self) -> int:
+        """The signal that is delivered to a handler next, where that is why it has stopped; else 0."""
+        debug = self._debug
+        return int(debug.signal) if debug.reason == Park.SIGNAL else 0
 
     @property
     def real_pid(self) -> int:

@@ -30,6 +30,7 @@ class Park(IntEnum):
     FAULT = 6
     POKED = 7
     CALL = 8
+    SIGNAL = 9
 
 
 REQUEST_CLONE = 1
@@ -73,7 +74,8 @@ class Debug(ctypes.LittleEndianStructure):
         ("stepped_event", _u64),
         ("stepped_in_event", _u64),
         ("soft_hits", _u64),
-        ("reserved", _u64 * 5),
+        ("stop_signals", _u64),
+        ("reserved", _u64 * 4),
         ("breaks", Breakpoint * BREAKPOINTS),
     ]
 

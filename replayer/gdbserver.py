@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from interfaces.abi import Kind
+from interfaces.abi import Kind, RegionKind
 from interfaces.errors import RrPyError
 from replayer import gdbregs
 from replayer.corefile import auxv_bytes
@@ -28,7 +28,7 @@ from tracefile import EventView
 _SUPPORTED = (
     b"PacketSize=20000;QStartNoAckMode+;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
     b"qXfer:threads:read+;qXfer:siginfo:read+;qXfer:siginfo:write+;vContSupported+;ReverseStep+;ReverseContinue+;swbreak+;hwbreak+;"
-    b"ConditionalBreakpoints+"
+    b"ConditionalBreakpoints+;QPassSignals+"
 )
 _SIGINT, _SIGTRAP = 2, 5
 _OK = b"OK"
@@ -37,9 +37,10 @@ _LARGEST_READ = 0x10000
 _GDB_SIGNALS = {
     1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6, 7: 10, 8: 8, 9: 9, 10: 30, 11: 11, 12: 31, 13: 13, 14: 14, 15: 15,
     17: 20, 18: 19, 19: 17, 20: 18, 21: 21, 22: 22, 23: 16, 24: 24, 25: 25, 26: 26, 27: 27, 28: 28, 29: 23,
-    30: 32, 31: 12,
+    30: 32, 31: 12, 32: 77, **{number: number + 12 for number in range(33, 64)}, 64: 78,
 }  # fmt: skip
 """gdb's own numbers of Linux signals."""
+_LINUX_SIGNALS = {number: linux for linux, number in _GDB_SIGNALS.items()}
 
 
 class Server:
@@ -50,6 +51,8 @@ class Server:
         self._packets = Packets(connection)
         self._conditions: dict[int, list[bytes]] = {}
         self._watches: list[Watch] = []
+        self._signals = frozenset(_GDB_SIGNALS)
+        """Those that gdb wants to hear of."""
         self._tid = timeline.process.tid
         self._spoiled: Debuggee | None = None
         self._before: dict[int, bytes] = {}
@@ -134,6 +137,7 @@ class Server:
             (b"P", self._write_register),
             (b"?", lambda _rest: self._stop or self._stop_reply(_SIGTRAP)),
             (b"qSupported", lambda _rest: _SUPPORTED),
+            (b"QPassSignals:", self._pass_signals),
             (b"QStartNoAckMode", lambda _rest: _OK),
             (b"qfThreadInfo", lambda _rest: b"m" + b",".join(b"%x" % tid for tid in self._tids())),
             (b"qsThreadInfo", lambda _rest: b"l"),
@@ -304,9 +308,15 @@ class Server:
             self._watches = [one for one in self._watches if one not in gone]
         return _OK
 
+    def _pass_signals(self, rest: bytes) -> bytes:
+        """Those that gdb does not want to hear of (`handle SIGNAL nostop noprint pass`)."""
+        quiet = {_LINUX_SIGNALS.get(int(word, 16), 0) for word in rest.split(b";") if word}
+        self._signals = frozenset(_GDB_SIGNALS.keys() - quiet)
+        return _OK
+
     def triggers(self) -> Triggers:
         """What gdb has set."""
-        return Triggers(frozenset(self._conditions), tuple(self._watches))
+        return Triggers(frozenset(self._conditions), tuple(self._watches), signals=self._signals)
 
     def _condition(self, process: Debuggee) -> bool:
         """Whether gdb wants to know of a stop of the process where it is."""
@@ -456,6 +466,11 @@ class Server:
             self._unspoil()
         return b"%x" % len(data)
 
+    def _recorded_siginfo(self) -> bytes:
+        """Of the signal that is delivered next."""
+        event = self.timeline.reader.event(self.timeline.domain, self.timeline.position.event)
+        return next((one.data for one in event.regions if one.kind == RegionKind.INFO), b"")
+
     def _object(self, name: str) -> bytes | None:
         timeline = self.timeline
         info = timeline.reader.domains[timeline.domain]
@@ -468,6 +483,8 @@ class Server:
                 return self.monitor.executable().encode(errors="surrogateescape")
             case "siginfo":
                 self._calling += 1
+                if self.timeline.process.signal and self._tid == self.process.tid:
+                    return self._recorded_siginfo()
                 with suppress(MemoryFault):
                     return self.process.state(self._tid).siginfo
                 return b""

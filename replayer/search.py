@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from replayer.debuggee import ALL_HITS, Debuggee, Stop, Triggers, Why
+from replayer.debuggee import ALL_HITS, HITS, Debuggee, Stop, Triggers, Why
 from replayer.position import Position, Segment
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ class Search:
                 count = stop.hits if stop.hits_event == here.event else stop.hits_in_event
                 last = base.hit(self._triggers, count), stop
             here = self._where(here, stop)
-            if self._matches(stop) and here != self._goal and self._holds(process):
+            if self._matches(stop) and here != self._goal and self._holds(process, stop):
                 last = here, stop
         return self._last_stretch(process, here, end) or last
 
     def _where(self, here: Position, stop: Stop) -> Position:
-        if stop.why in (Why.BREAKPOINT, Why.WATCH) and not stop.by_call:
+        if stop.why in HITS and not stop.by_call:
             if stop.event == here.event:
                 return here.hit(self._triggers, stop.hits)
             return Position(stop.event).hit(self._triggers, stop.hits_in_event)
@@ -88,10 +88,10 @@ class Search:
 
     @staticmethod
     def _matches(stop: Stop) -> bool:
-        return stop.why in (Why.BREAKPOINT, Why.WATCH)
+        return stop.why in HITS
 
-    def _holds(self, process: Debuggee) -> bool:
-        return self._condition is None or self._condition(process)
+    def _holds(self, process: Debuggee, stop: Stop) -> bool:
+        return self._condition is None or stop.why is Why.SIGNAL or self._condition(process)
 
     def _last_stretch(self, process: Debuggee, here: Position, end: Position) -> Found | None:
         """Between the last event and `end`: what leads to `end` is followed, and our triggers counted."""
@@ -111,7 +111,7 @@ class Search:
                     return last
                 left -= stop.stepped
                 here = here.stepped(stop.stepped, segment.tid)
-                if self._matches(stop) and (left or not final) and self._holds(process):
+                if self._matches(stop) and (left or not final) and self._holds(process, stop):
                     last = here, stop
         return last
 
@@ -129,7 +129,7 @@ class Search:
             here = here.hit(both)
             theirs, ours = _meets(segment.triggers, stop), _meets(self._triggers, stop)
             left -= theirs
-            if ours and (left or not final) and self._holds(process):
+            if ours and (left or not final) and self._holds(process, stop):
                 last = here, stop
         return here, last
 
@@ -148,4 +148,6 @@ class Search:
 def _meets(triggers: Triggers, stop: Stop) -> bool:
     if stop.why is Why.BREAKPOINT:
         return stop.pc in triggers.breakpoints
+    if stop.why is Why.SIGNAL:
+        return stop.signal in triggers.signals
     return stop.watch in triggers.watches

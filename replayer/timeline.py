@@ -20,7 +20,7 @@ from typing import Self
 from replayer import machine, scope
 from replayer.approach import Approach
 from replayer.backtrace import StackFrame, StackReader
-from replayer.debuggee import ALL_HITS, NOTHING, Debuggee, Stop, Triggers, Why
+from replayer.debuggee import ALL_HITS, HITS, NOTHING, Debuggee, Stop, Triggers, Why
 from replayer.errors import CopyError, EndedError, NothingToReplayError, ReplayError
 from replayer.memory import MemoryFault
 from replayer.position import Position, Segment
@@ -175,6 +175,8 @@ class Timeline:
                 self.position = self.position.stepped(stop.stepped, tid)
             else:
                 self.position = Position(stop.event).stepped(stop.stepped_in_event, tid)
+            if stop.why is Why.SIGNAL:
+                self.position = self.position.hit(Triggers(signals=triggers.signals))
         return stop
 
     @property
@@ -200,6 +202,8 @@ class Timeline:
         pc = self.process.state(tid).registers.rip
         if self.position.at_event:
             return replace(stop, event=self.position.event, tid=tid, pc=pc)
+        if self.process.signal:
+            return Stop(Why.SIGNAL, self.position.event, tid, pc, signal=self.process.signal)
         if pc in triggers.breakpoints:
             return Stop(Why.BREAKPOINT, self.position.event, tid, pc)
         watch = stop.watch if stop.watch in triggers.watches else None
@@ -211,7 +215,7 @@ class Timeline:
 
     def _moved(self, stop: Stop, triggers: Triggers) -> None:
         """The current process has run from `position` to where it stopped."""
-        if stop.why in (Why.BREAKPOINT, Why.WATCH) and not stop.by_call:
+        if stop.why in HITS and not stop.by_call:
             if stop.event == self.position.event:
                 self.position = self.position.hit(triggers, stop.hits)
             else:
@@ -325,7 +329,7 @@ class Timeline:
 
     def _play_hits(self, triggers: Triggers, count: int) -> None:
         stop = self.process.go(self.total, triggers, over=not self.position.at_event, skip=count - 1)
-        if stop.why not in (Why.BREAKPOINT, Why.WATCH):
+        if stop.why not in HITS:
             raise ReplayError("a place was not found again", "This is a defect: please report it.")
         self._last = stop
         self.position = self.position.hit(triggers, count)

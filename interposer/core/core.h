@@ -163,7 +163,7 @@ struct thread {
   u32 waiting;            /* inside wait_turn */
   u32 reviving;
   u32 stepping;           /* the trap flag is set: 1 by the debugger's wish, 2 to get over a breakpoint */
-  u32 pass;               /* the breakpoint at the pc has been hit already */
+  u32 pass;               /* what debug.c has met already: the breakpoint at the pc (1), a signal (2) */
   u32 pushes_flags;       /* the instruction being stepped is pushf */
 };
 #define THREAD_STACK_TOP(th) ((u64)(th) + RR_THREAD_STRIDE)

@@ -14,6 +14,7 @@
 #define BREAK_BYTE 0xcc
 
 enum { NO_STEP = 0, USER_STEP = 1, OVER_STEP = 2 };
+enum { PASS_BREAKPOINT = 1, PASS_SIGNAL = 2 }; /* of th->pass */
 
 /* ---- breakpoints ---- */
 
@@ -158,12 +159,16 @@ u32 debug_enter(struct thread *th, u64 *regs) {
 
 void debug_leave(struct thread *th, u64 *regs, u32 stepped) {
   if (!debugging()) return;
+  if (th->pass == PASS_SIGNAL) {
+    stepped = DEBUG->step_tid == th->tid ? USER_STEP : NO_STEP;
+    th->pass = 0;
+  }
   if (stepped) {
     th->stepping = stepped;
     step_done(th, regs, 0, 1);
   }
   volatile struct rr_breakpoint *at = breakpoint_at(regs[R_RIP]);
-  u32 pass = th->pass;
+  u32 pass = th->pass == PASS_BREAKPOINT;
   th->pass = 0;
   if (DEBUG->steps && DEBUG->step_tid == th->tid)
     th->stepping = USER_STEP;
@@ -221,6 +226,14 @@ void debug_core_watch(struct thread *th) {
     park_for(th, RR_P_CALL_WATCH);
   else
     DEBUG->core_watch = 0;
+}
+
+/* Where a step goes on from here, the delivery is the step, however the task has come here. */
+void debug_signal(struct thread *th, u32 sig) {
+  if (!debugging() || !(DEBUG->stop_signals & BIT(sig))) return;
+  u32 pass = th->pass;
+  DEBUG->signal = sig;
+  th->pass = hit(th, RR_P_SIGNAL) ? PASS_SIGNAL : pass;
 }
 
 /* The tool wants to stop, and no event comes along. */

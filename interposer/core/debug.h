@@ -20,6 +20,7 @@ enum rr_park { /* why a task is parked */
   RR_P_FAULT = 6, /* diverted: a signal that the call would die of */
   RR_P_POKED = 7, /* interrupted where it was */
   RR_P_CALL = 8,  /* diverted: a call that cannot be made there */
+  RR_P_SIGNAL = 9, /* a recorded signal is about to be delivered to a handler */
 };
 
 enum rr_request { RR_Q_NONE = 0, RR_Q_CLONE = 1 };
@@ -54,12 +55,13 @@ struct rr_debug {
   u32 diverted; /* a call made by the debugger: the log is not followed */
   u32 request;  /* enum rr_request */
   s32 reply;
-  u32 signal;   /* RR_P_FAULT, RR_P_CALL: signal, or number of the call */
+  u32 signal;   /* RR_P_FAULT, RR_P_SIGNAL: which; RR_P_CALL: number of the call */
   u32 nbreak;
   struct rr_watch watches[RR_WATCHES];
   u64 stepped_event, stepped_in_event; /* event_count at the last step, and steps behind it */
   u64 soft_hits;
-  u64 reserved[5];
+  u64 stop_signals; /* bit n - 1: the delivery of signal n is a hit */
+  u64 reserved[4];
   struct rr_breakpoint breaks[RR_BREAKPOINTS];
 };
 _Static_assert(RR_DEBUG_OFF + sizeof(struct rr_debug) <= RR_RING_CTL, "debug area");
@@ -79,6 +81,7 @@ void debug_started(struct thread *th);                       /* a new thread is 
 int debug_diverted(struct thread *th, u64 nr, u64 *args);    /* 1: the call was answered without the log */
 void debug_core_watch(struct thread *th); /* the core has touched a watched place */
 void debug_poked(struct thread *th, struct ucontext_k *uc);
+void debug_signal(struct thread *th, u32 sig); /* a recorded signal comes next */
 int debug_fault(struct thread *th, int sig);                 /* 1: a fault in a diverted call was parked */
 
 /* ---- clone.c ---- */

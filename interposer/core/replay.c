@@ -43,6 +43,7 @@ static void take_signal(struct thread *th, const struct rr_event *event) {
   if (event->ip != regs[R_RIP] || event->args[2] != regs[R_RSP]) park(th, RR_DIV_IP, &found);
   copy_bytes(&info, region + 1, sizeof info);
   u32 place = (u32)event->args[0];
+  debug_signal(th, event->nr);
   advance();
   deliver(th, &info, place);
   consumed(th);

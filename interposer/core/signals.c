@@ -143,6 +143,7 @@ static void replay_fault(struct thread *th, int sig, struct siginfo_k *info) {
     park(th, RR_DIV_FAULT, &found);
   const struct rr_region *region = find_region(event, RR_R_INFO);
   if (region) copy_bytes(info, region + 1, sizeof *info);
+  debug_signal(th, (u32)sig);
   advance();
 }
 

@@ -175,6 +175,43 @@ def test_a_crash(gdb: StartGdb) -> None:
     assert debugger.mi("-stack-info-frame")["frame"]["func"] in ("crash", "main")
 
 
+def test_signals_stop_as_in_a_live_program(gdb: StartGdb) -> None:
+    """GIVEN handled signals WHEN gone on and back THEN gdb is told before each, where it comes, unless it has
+    said that it does not care."""
+    debugger = gdb("signals.c", fresh=True)
+    line = debugger.recording.line
+    signals = []
+    for expected in ("SIGUSR1", "SIGSEGV") * 3:
+        stop = debugger.run("-exec-continue")
+        assert (stop["reason"], stop["signal-name"]) == ("signal-received", expected)
+        assert debugger.value("$_siginfo.si_signo") == {"SIGUSR1": 10, "SIGSEGV": 11}[expected]
+        signals.append((expected, debugger.value("$pc"), debugger.event(), debugger.value("handled")))
+        if expected == "SIGSEGV":
+            assert debugger.line() == line("faults")
+            fault = debugger.value("(long)$_siginfo._sifields._sigfault.si_addr")
+            assert fault == debugger.value("(long)page + n")
+    for before in reversed(signals[:-1]):
+        stop = debugger.run("-exec-continue --reverse")
+        here = (stop["signal-name"], debugger.value("$pc"), debugger.event(), debugger.value("handled"))
+        assert here == before
+    debugger.run("-exec-continue")
+    pc = debugger.value("$pc")
+    debugger.run("-exec-step-instruction")
+    assert debugger.mi("-stack-info-frame")["frame"]["func"] == "on_segv"
+    debugger.run("-exec-step-instruction --reverse")
+    assert debugger.value("$pc") == pc
+    debugger.say("handle SIGUSR1 SIGSEGV nostop noprint pass")
+    debugger.say("handle SIGALRM stop print")
+    stop = debugger.run("-exec-continue")
+    assert stop["signal-name"] == "SIGALRM" and debugger.value("alarms") == 0
+    assert debugger.line() == line("waits")
+    stop = debugger.run("-exec-continue")
+    assert stop["signal-name"] == "SIGABRT" and debugger.value("alarms") == 14
+    assert debugger.value("handled") == 3 * (10 + 11)
+    stop = debugger.run("-exec-continue --reverse")
+    assert stop["signal-name"] == "SIGALRM" and debugger.value("alarms") == 0
+
+
 def test_python_stack(gdb: StartGdb) -> None:
     """GIVEN a Python program in os.listdir WHEN py-stack is asked THEN functions and lines."""
     debugger = gdb("listing.py")
