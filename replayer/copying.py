@@ -29,9 +29,17 @@ _TIME_LIMIT = 20.0
 _MOST_SHARED = 1024
 
 
-def copy_process(original: Supervisor, number: int) -> Supervisor:
-    """A copy of the process of domain `number`, which must be parked; CopyError when it cannot be copied."""
+def copy_process(original: Supervisor, number: int, *, alone: bool) -> Supervisor:
+    """A copy of the process of domain `number` that is parked; CopyError when it cannot be copied.
+
+    `alone`: others that share its memory are left out, so that the copy cannot follow the log.
+    """
     live = original.domains[number]
+    if len(live.processes) > 1 and not alone:
+        raise CopyError(
+            f"{len(live.processes)} processes share memory here: they cannot be copied together",
+            "Go to another event.",
+        )
     copy = Supervisor(
         original.reader,
         original.scope,

@@ -61,9 +61,7 @@ class Triggers:
 
     def __or__(self, other: Triggers) -> Triggers:
         watches = self.watches + tuple(one for one in other.watches if one not in self.watches)
-        return Triggers(
-            self.breakpoints | other.breakpoints, watches, signals=self.signals | other.signals
-        )
+        return Triggers(self.breakpoints | other.breakpoints, watches, signals=self.signals | other.signals)
 
     def __bool__(self) -> bool:
         return bool(self.breakpoints or self.watches or self.signals)
@@ -143,7 +141,7 @@ class Debuggee:
         self._memory: ProcessMemory | None = None
         self._memory_of = 0
         self._diverting = False
-        self._writer = -1
+        self._writers: dict[int, int] = {}
         self._mappings: Mappings | None = None
         self._blocks: list[ThreadBlock] | None = None
         self._fs: dict[int, int] = {}
@@ -176,9 +174,10 @@ class Debuggee:
             supervisor.close()
             raise
 
-    def copy(self) -> Debuggee:
-        """The same process once more, on its own; CopyError where that cannot be."""
-        copied = Debuggee(copy_process(self._supervisor, self._number), self._number)
+    def copy(self, *, alone: bool = False) -> Debuggee:
+        """The same process once more, on its own; CopyError where that cannot be. `alone`: without those that
+        share its memory, for code that was not recorded (`divert`)."""
+        copied = Debuggee(copy_process(self._supervisor, self._number, alone=alone), self._number)
         before = self._armed.triggers
         copied._armed = _Armed(Triggers(before.breakpoints, counted=before.counted), {})
         for slot in copied._debug.watches:
@@ -192,9 +191,9 @@ class Debuggee:
             self._forget()
             if self._memory is not None:
                 self._memory.close()
-            if self._writer >= 0:
-                os.close(self._writer)
-                self._writer = -1
+            for descriptor in self._writers.values():
+                os.close(descriptor)
+            self._writers.clear()
             self._supervisor.close()
 
     # ---- running ----
@@ -367,7 +366,7 @@ class Debuggee:
         for address in before.keys() - set(wanted):
             byte, inserted = before[address]
             if inserted:
-                self._put(address, bytes([byte]))
+                self._put_in_all(address, byte)
         debug.nbreak = len(wanted)
         for index, address in enumerate(wanted):
             slot = debug.breaks[index]
@@ -376,7 +375,7 @@ class Debuggee:
             if not inserted:
                 with suppress(MemoryFault, OSError):
                     byte = self._reading().read(address, 1)[0]
-                    self._put(address, bytes([_TRAP]))
+                    self._put_in_all(address, _TRAP)
                     inserted = 1
             slot.byte, slot.inserted, slot.soft = byte, inserted, int(address not in hard)
 
@@ -397,9 +396,8 @@ class Debuggee:
             slot.value = int.from_bytes(data, "little")
         if changed:
             places = [(one.address, one.size, one.reads) for one in watches]
-            for block in self.threads():
-                task = self._live.tasks.get(block.tid)
-                if task is not None:
+            for task in list(self._live.tasks.values()):
+                if task.real_pid in self._live.processes:
                     set_watches(task.real_tid, places)
 
     def _watch_thread(self, tid: int) -> None:
@@ -546,11 +544,20 @@ class Debuggee:
             self._memory, self._memory_of = ProcessMemory(self._real_tid), pid
         return self._memory
 
-    def _put(self, address: int, data: bytes) -> None:
-        if self._writer < 0:
-            self._writer = os.open(f"/proc/{self._real_tid}/mem", os.O_WRONLY | os.O_CLOEXEC)
+    def _put_in_all(self, address: int, byte: int) -> None:
+        """Into the code of all processes that live here; MemoryFault where the stopped one lacks it."""
+        self._put(address, bytes([byte]))
+        for pid in self._live.processes - {self.real_pid}:
+            with suppress(MemoryFault, OSError):
+                self._put(address, bytes([byte]), pid)
+
+    def _put(self, address: int, data: bytes, pid: int = 0) -> None:
+        pid = pid or self.real_pid
+        if pid not in self._writers:
+            via = self._real_tid if pid == self.real_pid else pid
+            self._writers[pid] = os.open(f"/proc/{via}/mem", os.O_WRONLY | os.O_CLOEXEC)
         try:
-            done = os.pwrite(self._writer, data, address)
+            done = os.pwrite(self._writers[pid], data, address)
         except OSError:
             raise MemoryFault(address, len(data)) from None
         if done != len(data):

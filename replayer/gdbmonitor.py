@@ -123,13 +123,13 @@ class Monitor:
         """Go elsewhere, and remember where one was."""
         timeline = self._server.timeline
         self._server._unspoil()
-        before = timeline.position, timeline.process.copy()
+        before = timeline.here()
         try:
             move()
         except BaseException:
-            before[1].close()
+            before.close()
             raise
-        self._back.append(Checkpoint(*before, kept=True))
+        self._back.append(before)
         self._drop(self._forward)
         self._server._tid = timeline.process.tid
 
@@ -139,7 +139,7 @@ class Monitor:
             return "There is no such place: nobody has jumped.\n"
         self._server._unspoil()
         target = source.pop()
-        other.append(Checkpoint(timeline.position, timeline.process.copy(), kept=True))
+        other.append(timeline.here())
         timeline.restart(target)
         target.close()
         self._server._tid = timeline.process.tid

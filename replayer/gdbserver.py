@@ -263,7 +263,7 @@ class Server:
         """The copy; made now if there is none."""
         if self._spoiled is None:
             self._before = self._all_registers(self.timeline.process)
-            self._spoiled = self.timeline.process.copy()
+            self._spoiled = self.timeline.process.copy(alone=True)
             self._spoiled.divert()
             self._spoiled.show_output(True)
         return self._spoiled
@@ -434,6 +434,12 @@ class Server:
         if last.kind == Kind.EXECED:
             domain = last.args[0]
             return f"the process executes another program here; to debug that: @{pid}/{domain}"
+        if last.kind == Kind.JOIN:
+            other = self.timeline.reader.domains[last.args[0]]
+            return (
+                "the process begins to share memory with another one here, and goes on in its log; "
+                f"to debug that: @{other.pid}/{other.domain}"
+            )
         if last.nr == NUMBERS["exit_group"]:
             return f"the process exits here, with status {last.args[0] & 0xFF}"
         return "the recording ends here"

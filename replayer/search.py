@@ -34,7 +34,7 @@ class Search:
         """The last match before `end`, None when there is none back to the first place."""
         self._goal = end
         starts = sorted(
-            {one.position.event: one for one in self._timeline.checkpoints if one.position.at_event}.values(),
+            {one.position.event: one for one in self._timeline.starts() if one.position.at_event}.values(),
             key=lambda one: one.position.event,
         )
         before = [one for one in starts if end.rest_after(one.position) is not None and one.position != end]

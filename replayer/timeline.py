@@ -46,7 +46,8 @@ Progress = Callable[[float, str], None]
 class Checkpoint:
     """A parked copy. `kept`: the user asked for it, so it stays until it is deleted.
 
-    `process` is None for the first place of a process that cannot be copied: it is started anew.
+    `process` is None where it could not be copied: then the place is gone to from another one, and the first
+    place is started anew.
     """
 
     position: Position
@@ -275,7 +276,7 @@ class Timeline:
         """The checkpoint from which `position` is reached soonest. `strictly`: it is before, not there."""
         found = [
             one
-            for one in self.checkpoints
+            for one in self.starts()
             if position.rest_after(one.position) is not None and not (strictly and one.position == position)
         ]
         if not found:
@@ -447,15 +448,30 @@ class Timeline:
     # ---- checkpoints ----
 
     def checkpoint(self) -> Checkpoint:
-        """Keep this place; CopyError where the process cannot be copied."""
-        made = Checkpoint(self.position, self.process.copy(), kept=True)
+        """Keep this place."""
+        made = self.here()
         self.checkpoints.append(made)
         return made
+
+    def here(self) -> Checkpoint:
+        """This place, for `restart`; the caller closes it."""
+        try:
+            return Checkpoint(self.position, self.process.copy(), kept=True)
+        except CopyError:
+            return Checkpoint(self.position, None, kept=True)
+
+    def starts(self) -> list[Checkpoint]:
+        """The checkpoints from which one can go on."""
+        first = Position(self.first)
+        return [one for one in self.checkpoints if one.process is not None or one.position == first]
 
     def restart(self, checkpoint: Checkpoint) -> None:
         """Go to a kept place."""
         self._check()
-        self._replace(self.fresh(checkpoint), checkpoint.position)
+        if checkpoint.process is None:
+            self.goto(checkpoint.position)
+        else:
+            self._replace(self.fresh(checkpoint), checkpoint.position)
 
     def delete(self, checkpoint: Checkpoint) -> None:
         """Give a kept place up."""

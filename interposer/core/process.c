@@ -320,6 +320,7 @@ static s64 replay_fork(struct thread *th, u64 nr, u64 *args, u64 ip, const struc
     park(th, RR_DIV_KIND, &(struct rr_event){.task = th->tid, .kind = RR_K_FORK});
   apply_outputs(th, event);
   consume(th);
+  if (same) debug_started(th);
   return 0;
 }
 

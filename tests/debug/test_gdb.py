@@ -212,6 +212,46 @@ def test_signals_stop_as_in_a_live_program(gdb: StartGdb) -> None:
     assert stop["signal-name"] == "SIGALRM" and debugger.value("alarms") == 0
 
 
+def test_processes_that_share_memory(gdb: StartGdb) -> None:
+    """GIVEN two processes that add to the same memory in turns WHEN breakpoints, watchpoints, steps, jumps
+    and calls are used THEN both are stopped, in the recorded order and back."""
+    debugger = gdb("together.c")
+
+    def here() -> tuple[int, ...]:
+        values = (debugger.value(name) for name in ("who", "n", "shared->total"))
+        return (debugger.thread(), *values, debugger.event())
+
+    debugger.mi("-break-insert add")
+    seen = []
+    for _stop in range(6):
+        assert debugger.run("-exec-continue")["reason"] == "breakpoint-hit"
+        seen.append(here())
+    assert [one[1:4] for one in seen] == [(2, 1, 0), (1, 1, 1), (2, 2, 2), (1, 2, 4), (2, 3, 6), (1, 3, 9)]
+    assert len({one[0] for one in seen}) == 2
+    number = re.search(r"Checkpoint (\d+)", debugger.say("checkpoint"))
+    assert number is not None
+    assert debugger.value("twice(21)") == 42
+    for expected in reversed(seen[:-1]):
+        assert debugger.run("-exec-continue --reverse")["reason"] == "breakpoint-hit"
+        assert here() == expected
+    debugger.say(f"restart {number[1]}")
+    assert here() == seen[-1]
+    debugger.run("-exec-step-instruction")
+    debugger.run("-exec-step-instruction --reverse")
+    assert here() == seen[-1]
+    debugger.mi("-break-delete")
+    debugger.say("seek end")
+    debugger.say("watch -location shared->total")
+    for old in (42, 36, 30, 25):
+        stop = debugger.run("-exec-continue --reverse")
+        assert int(stop["value"]["old"]) == old
+        assert debugger.line() == debugger.recording.line("adds")
+    for new in (25, 30, 36, 42):
+        assert int(debugger.run("-exec-continue")["value"]["new"]) == new
+    debugger.say("back")
+    assert here() == seen[-1]
+
+
 def test_python_stack(gdb: StartGdb) -> None:
     """GIVEN a Python program in os.listdir WHEN py-stack is asked THEN functions and lines."""
     debugger = gdb("listing.py")
