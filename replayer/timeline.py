@@ -142,6 +142,7 @@ class Timeline:
         while True:
             stop = self._go(self.total, triggers, over=over, pause=last + _CHECKPOINT_EVERY)
             if stop.why is Why.ENDED:
+                self._last_before(stop)
                 return stop
             self._moved(stop, triggers)
             over = not self.position.at_event
@@ -171,7 +172,9 @@ class Timeline:
         )
         if stop.why is Why.EVENT and stop.event >= self.total:
             self.position = Position(stop.event)
-        elif stop.why is not Why.ENDED:
+        elif stop.why is Why.ENDED:
+            self._last_before(stop)
+        else:
             if stop.event == self.position.event:
                 self.position = self.position.stepped(stop.stepped, tid)
             else:
@@ -179,6 +182,16 @@ class Timeline:
             if stop.why is Why.SIGNAL:
                 self.position = self.position.hit(Triggers(signals=triggers.signals))
         return stop
+
+    def _last_before(self, ended: Stop) -> None:
+        """The replay has broken down: stand at the last event it has got to."""
+        self._start_over(Position(max(min(ended.event, self.total), self.first)))
+
+    def _start_over(self, position: Position) -> None:
+        """Go to a place with another process than the current one."""
+        nearest = self.nearest(position)
+        self._replace(self.fresh(nearest), nearest.position)
+        self._run_to(position)
 
     @property
     def running(self) -> int:
@@ -255,6 +268,14 @@ class Timeline:
         self._check()
         if position == self.position:
             return
+        before = self.position
+        try:
+            self._go_to(position)
+        except ReplayError:
+            self._start_over(before)
+            raise
+
+    def _go_to(self, position: Position) -> None:
         found: list[int] = []
         for _attempt in range(_ATTEMPTS):
             rest = position.rest_after(self.position)
@@ -307,7 +328,10 @@ class Timeline:
         while self.position.event < position.event:
             stop = self._go(position.event, NOTHING, pause=time.monotonic() + _CHECKPOINT_EVERY)
             if stop.why is not Why.EVENT:
-                raise ReplayError(f"it was not reached: {stop.message or stop.why.value}", "Try again.")
+                raise ReplayError(
+                    f"event {position.event - 1} was not reached: {stop.message or stop.why.value}",
+                    "What comes before can be looked at. See also what `rr-py replay` says.",
+                )
             self.position = Position(stop.event)
             if stop.event < position.event or time.monotonic() - began > _WORTH_A_CHECKPOINT:
                 self._add_checkpoint()

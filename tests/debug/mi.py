@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,13 @@ class Gdb:
         self.say("seek end" if place == ":end" else "seek start")
 
     def close(self) -> None:
-        self.controller.exit()
+        process = self.controller.gdb_process
+        if process.poll() is None and not process.stdin.closed:
+            self.controller.exit()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            with suppress(BrokenPipeError):
+                stream.close()
+        process.wait(WAIT)
 
 
 def descendants(pid: int) -> dict[int, str]:

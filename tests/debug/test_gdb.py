@@ -8,15 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.conftest import RunTool
 from tests.debug.conftest import RUSTC, Record, StartGdb, need
-from tests.debug.mi import ROOT, alive, descendants, pid_of
+from tests.debug.mi import ROOT, pid_of
 from tracefile import TraceReader
 
 
@@ -401,37 +398,3 @@ def test_waiting_on_a_port(recorded: Record) -> None:
     assert "Breakpoint 1, inner" in done.stdout
     assert tool.wait(30) == 0
     tool.stderr.close()
-
-
-@pytest.mark.parametrize("how", ["quit", "kill", "killed tool"])
-def test_nothing_is_left_behind(gdb: StartGdb, how: str) -> None:
-    """GIVEN gdb at work WHEN it is quit or killed, or the tool is THEN no process of the replay is left."""
-    debugger = gdb("racers.c", fresh=True)
-    debugger.mi("-break-insert add")
-    debugger.run("-exec-continue")
-    debugger.say("checkpoint")
-    tool = debugger.pid
-    family = descendants(tool)
-    assert any("rr_core" in command for command in family.values())
-    if how == "quit":
-        debugger.controller.write("-gdb-exit", read_response=False)
-    elif how == "kill":
-        os.kill(debugger.debugger(), signal.SIGKILL)
-    else:
-        os.kill(tool, signal.SIGKILL)
-    deadline = time.monotonic() + 20
-    while alive(family) and time.monotonic() < deadline:
-        debugger.controller.gdb_process.poll()
-        time.sleep(0.02)
-    if how == "killed tool":
-        family = {pid: command for pid, command in family.items() if "rr_core" in command}
-    assert not alive(family)
-
-
-def test_a_debugger_that_is_not_there(recorded: Record, tool: Callable[..., Any]) -> None:
-    """GIVEN a debugger that does not exist, or an event that does not WHEN asked for THEN a clear answer."""
-    trace = recorded("count.c").trace
-    done = tool("replay", "--gdb", "--debugger", "no-such-gdb", trace)
-    assert done.returncode == 125 and "no-such-gdb was not found" in done.stderr
-    done = tool("replay", "--gdb", f"{trace}:99999")
-    assert done.returncode == 125 and "there is no event 99999" in done.stderr
