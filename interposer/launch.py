@@ -20,7 +20,7 @@ from typing import NamedTuple, NoReturn
 
 from interfaces import abi
 from interfaces.errors import ExitStatus
-from interposer import kernel, ptrace
+from interposer import kernel, ptrace, surroundings
 from interposer.elf import ElfError, parse
 from interposer.errors import Gone, LaunchError, UnsupportedError
 
@@ -291,6 +291,8 @@ def _interpreter(path: str) -> str:
 
 
 def _no_ptrace() -> UnsupportedError:
+    if error := surroundings.under_a_tracer():
+        return error
     scope = ""
     try:
         with open("/proc/sys/kernel/yama/ptrace_scope") as file:

@@ -92,6 +92,14 @@ def stat(pid: int) -> Stat:
     return Stat(text[open_at + 1 : close_at], int(fields[1]), int(fields[44]))
 
 
+def tracer(pid: int) -> int:
+    """The process that traces `pid`; 0: none. Raises OSError."""
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"TracerPid:"):
+            return int(line.split()[1])
+    return 0
+
+
 def link(pid: int, name: str) -> str:
     """Where /proc/PID/`name` (exe, cwd, root) points; empty where that cannot be read."""
     try:

@@ -12,7 +12,7 @@ from typing import Any
 from interfaces import abi
 from interfaces.allocator import keep_freed_memory
 from interfaces.errors import ExitStatus
-from interposer import image, kernel, launch, ptrace
+from interposer import image, kernel, launch, ptrace, surroundings
 from interposer.channel import Channel
 from interposer.errors import Gone, InjectError, LaunchError
 from interposer.shared import GlobalPage
@@ -39,6 +39,8 @@ def record(options: RecordOptions) -> RecordResult:
     if not options.command:
         raise RecordError("no program to record", "Name one.", ExitStatus.CANNOT_RUN)
     if not options.has_user_dispatch():
+        if error := surroundings.inside_a_recording():
+            raise error
         raise RecordError(
             f"this kernel ({os.uname().release}) has no Syscall User Dispatch; "
             "recording needs Linux 5.11 or newer",

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from interfaces import abi
+from interposer import surroundings
 from replayer.errors import CoreError
 
 FD_LIFELINE = abi.FD_COUNT - 1
@@ -72,6 +73,8 @@ class Group:
             os.close(self._lifeline)
             os.close(self._complaints)
             self._lifeline = -1
+            if nested := surroundings.inside_a_recording():
+                raise nested from None
             raise CoreError(f"the core {core} cannot be started: {error.strerror}", _REMEDY) from None
         finally:
             os.close(reading)

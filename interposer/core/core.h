@@ -155,7 +155,9 @@ struct thread {
   u32 spun, spun_at;    /* it was stopped for spinning, at this place, */
   u32 spun_for;         /* others made events meanwhile, */
   u64 spun_events;      /* and went on when there were so many events */
+  u64 held; /* core signals that were sent and that the program blocks: the kernel cannot keep them */
   struct siginfo_k queue[SIG_QUEUE];
+  struct siginfo_k held_info[7];
   /* replaying under a debugger */
   struct resume_point resume; /* where a copy of this thread goes on, while `waiting` */
   u64 fs_base;            /* while `waiting` */
@@ -360,6 +362,7 @@ void signals_install(struct process *process);
 void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc);
 void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc);
 void rr_late_signals(struct ucontext_k *uc);
+s64 held_take(struct thread *th, const u64 *args); /* rt_sigtimedwait: the signal, 0: none of those */
 int deliver_pending(struct thread *th, u32 place); /* record: 1 if a frame was built */
 void deliver(struct thread *th, const struct siginfo_k *info, u32 place);
 int mask_of_call(u64 nr, const u64 *args, u64 *mask);

@@ -143,6 +143,7 @@ static s64 record_thread(struct thread *th, u64 nr, u64 *args, u64 ip, const str
 static void begin_process(struct thread *th, const struct clone_request *want) {
   th->real_tid = (u32)SYS0(RR_NR_gettid);
   th->pending = 0;
+  th->held = 0;
   th->robust_head = 0;
   th->timer = th->timer_armed = 0;
   th->clear_tid = want->flags & CLONE_CHILD_CLEARTID ? want->ctid : 0;

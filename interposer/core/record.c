@@ -215,6 +215,13 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
     result = shared_outside(nr, args);
     if (result) return refuse(th, nr, args, ip, result, 0);
   }
+  if (nr == RR_NR_rt_sigtimedwait && (result = held_take(th, args))) {
+    log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
+    log_inputs(th, &fx, args);
+    log_outputs(th, &fx, args, result, lengths);
+    log_commit(th, result);
+    return result;
+  }
   u32 class = fx.flags & RR_CF_ECHO ? fd_class(th, args[0]) : FD_OTHER;
   int carries = 0;
   if (fx.flags & RR_CF_XFER) {
@@ -264,6 +271,10 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (killed) take_from_killed(th, args);
   s64 written = result;
   if (nr == RR_NR_getdents64 && result > 0) result = hide_in_directory(args[0], (u8 *)args[1], result);
+  if (nr == RR_NR_rt_sigpending && result >= 0 && th->held && !rr_load64(&seq, (void *)args[0])) {
+    seq |= th->held;
+    rr_copy((void *)args[0], &seq, 8);
+  }
   if (nr == RR_NR_personality && result > 0) result &= ~0x40000l;
   th->event.time_out = precise ? time_out : now_coarse();
   if (precise) th->event.flags |= RR_EF_PRECISE;

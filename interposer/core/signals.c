@@ -86,6 +86,38 @@ static void dequeue(struct thread *th, struct siginfo_k *info) {
   th->pending--;
 }
 
+/* ---- signals that the core needs and that the program blocks: sent ones are kept here until it wants them ---- */
+
+static struct siginfo_k *held_place(struct thread *th, u32 sig) {
+  u32 index = 0;
+  for (u32 other = 1; other < sig; other++) index += (CORE_SIGNALS & BIT(other)) != 0;
+  return &th->held_info[index];
+}
+
+static void hold(struct thread *th, const struct siginfo_k *info) {
+  if (th->held & BIT(info->signo)) return;
+  th->held |= BIT(info->signo);
+  copy_bytes(held_place(th, (u32)info->signo), info, sizeof *info);
+}
+
+/* Those that `mask` lets through come at the end of the present call. */
+static void let_held_go(struct thread *th, u64 mask) {
+  for (u64 ready = th->held & ~mask; ready; ready &= ready - 1) {
+    u32 sig = (u32)__builtin_ctzl(ready) + 1;
+    enqueue(th, held_place(th, sig));
+    th->held &= ~BIT(sig);
+  }
+}
+
+s64 held_take(struct thread *th, const u64 *args) {
+  u64 set;
+  if (!th->held || rr_load64(&set, (void *)args[0]) || !(th->held & set)) return 0;
+  u32 sig = (u32)__builtin_ctzl(th->held & set) + 1;
+  if (args[1] && rr_copy((void *)args[1], held_place(th, sig), sizeof(struct siginfo_k))) return -EFAULT;
+  th->held &= ~BIT(sig);
+  return sig;
+}
+
 static int between(u64 ip, const char *first, const char *last) { return ip >= (u64)first && ip <= (u64)last; }
 
 void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
@@ -252,10 +284,11 @@ int deliver_pending(struct thread *th, u32 place) {
     if ((th->suspended ? th->call_mask : th->mask) & BIT(sig)) {
       u64 block = real_mask(th->mask);
       SYS4(RR_NR_rt_sigprocmask, 0, &block, NULL, 8);
-      if (!(CORE_SIGNALS & BIT(sig))) {
+      if (CORE_SIGNALS & BIT(sig))
+        hold(th, &info);
+      else
         SYS4(RR_NR_rt_tgsigqueueinfo, SYS0(RR_NR_getpid), SYS0(RR_NR_gettid), sig, &info);
-        continue;
-      }
+      continue;
     }
     if (action->handler == SIG_DFL) die_of_signal(th, sig);
     u64 *regs = th->frame->uc.mc.regs;
@@ -301,6 +334,7 @@ s64 do_rt_sigaction(struct thread *th, u64 *args) {
     action.mask &= ~(BIT(SIGKILL) | BIT(SIGSTOP));
     th->process->actions[sig] = action;
     if (space.recording) {
+      if (action.handler == SIG_IGN) th->held &= ~BIT(sig);
       if (action.handler == SIG_IGN && !(CORE_SIGNALS & BIT(sig)))
         for (u64 i = 0; i < th->pending; i++)
           if ((u32)th->queue[i].signo == sig) th->queue[i].signo = SIGCHLD;
@@ -326,6 +360,7 @@ s64 do_rt_sigprocmask(struct thread *th, u64 *args) {
     if (space.recording) {
       set_real_mask(real_mask(th->mask));
       th->frame->uc.sigmask = real_mask(th->mask);
+      let_held_go(th, th->mask);
     }
   }
   if (args[2] && put(args[2], &old, 8)) return -EFAULT;
@@ -364,6 +399,9 @@ s64 do_rt_sigreturn(struct thread *th) {
     die_of_signal(th, SIGSEGV);
   }
   frame->uc.sigmask = real_mask(th->mask);
-  if (space.recording) set_real_mask(real_mask(th->mask));
+  if (space.recording) {
+    set_real_mask(real_mask(th->mask));
+    let_held_go(th, th->mask);
+  }
   return (s64)frame->uc.mc.regs[R_RAX];
 }

@@ -496,3 +496,32 @@ def test_death_by_a_signal_is_the_tools_own(rr: Recorder, programs: Programs) ->
     recorded = rr.record(programs("die"), "15")
     replayed = rr.replay()
     assert recorded.status == replayed.status == -signal.SIGTERM
+
+
+# ---- what already holds rr-py ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["record", "replay"])
+def test_rr_py_in_a_recording_says_so(verb: str, rr: Recorder, tmp_path: Path) -> None:
+    """The inner rr-py ends with one message; the outer recording of it is whole."""
+    inner = tmp_path / "inner.bin"
+    first = Recorder(tmp_path)
+    first.trace = inner
+    if verb == "replay":
+        assert first.record("/bin/true").status == 0
+    words = ["replay", str(inner)] if verb == "replay" else ["record", "-o", str(inner), "--", "/bin/true"]
+    recorded = rr.record(sys.executable, "-m", "rr_py", *words)
+    assert recorded.status == 125
+    assert (
+        recorded.said[0] == "rr-py: rr-py is being recorded itself, and a recording cannot hold another one"
+    )
+    replayed = rr.replay()
+    assert (replayed.status, replayed.said) == (recorded.status, recorded.said)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_a_tracer_around_the_recorder_is_named(rr: Recorder, tmp_path: Path) -> None:
+    rr.prefix = ["strace", "-f", "-o", str(tmp_path / "calls"), *rr.prefix]
+    done = rr.record("/bin/true")
+    assert done.status == 125
+    assert [line for line in done.said if "strace (process" in line]
