@@ -345,7 +345,10 @@ class Global(ctypes.LittleEndianStructure):
         ("slice_ns", _u64),
         ("replay_echo", _u64),
         ("seed", _u64),
-        ("reserved", _u64 * 16),
+        ("tsc_start", _u64),
+        ("tsc_start_ns", _u64),
+        ("tsc_rate", _u64),
+        ("reserved", _u64 * 13),
     ]
 
 

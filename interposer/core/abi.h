@@ -266,7 +266,9 @@ struct rr_global {
   u64 slice_ns;        /* how long a task may keep the baton at calls while others wait */
   u64 replay_echo;     /* replaying: bit 0 stdout, bit 1 stderr are echoed */
   u64 seed;            /* --chaos: start of the schedule's random numbers; 0: no chaos */
-  u64 reserved[16];
+  u64 tsc_start, tsc_start_ns; /* recording: a reading of the time stamp counter, and of CLOCK_MONOTONIC_RAW then */
+  u64 tsc_rate;                /* ticks a nanosecond, times 2^32; 0: not known yet */
+  u64 reserved[13];
 };
 _Static_assert(sizeof(struct rr_global) <= 4096, "global");
 

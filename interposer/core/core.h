@@ -439,6 +439,9 @@ int writes_foreign_memory(struct thread *th, u64 nr, const u64 *args, u32 class)
 void log_memory_writes(struct thread *th, u64 nr, const u64 *args, s64 result, u32 class);
 int write_anyhow(u64 address, const void *data, u64 bytes);
 
+/* ---- counter.c ---- */
+u64 time_stamp(u32 *aux); /* recording: RDTSC, and RDTSCP's processor where it is wanted */
+
 /* ---- trap.c ---- */
 int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig);
 

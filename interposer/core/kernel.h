@@ -153,6 +153,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define O_CREAT 0100
 #define CLOCK_REALTIME 0
 #define CLOCK_MONOTONIC 1
+#define CLOCK_MONOTONIC_RAW 4
 #define CLOCK_MONOTONIC_COARSE 6
 #define MSG_NOSIGNAL 0x4000
 #define MSG_DONTWAIT 0x40

@@ -4,15 +4,6 @@
  */
 #include "core.h"
 
-static u64 read_tsc(u32 *aux) {
-  u32 low, high, cpu;
-  SYS2(RR_NR_prctl, PR_SET_TSC, PR_TSC_ENABLE);
-  __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(cpu));
-  SYS2(RR_NR_prctl, PR_SET_TSC, PR_TSC_SIGSEGV);
-  *aux = cpu;
-  return (u64)high << 32 | low;
-}
-
 static struct rr_event *expect(struct thread *th, u32 kind, u64 ip) {
   struct rr_event *event = next_event(th);
   struct rr_event found = {.task = th->tid, .kind = (u8)kind, .ip = ip};
@@ -35,8 +26,8 @@ int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig) {
   if (rdtsc || rdtscp) {
     u64 value, aux;
     if (space.recording) {
-      u32 cpu;
-      value = read_tsc(&cpu);
+      u32 cpu = 0;
+      value = time_stamp(rdtscp ? &cpu : NULL);
       aux = cpu;
       log_begin(th, RR_K_RDTSC, 0, ip, (u64[6]){(u64)rdtscp, aux, 0, 0, 0, 0});
       log_commit(th, (s64)value);
