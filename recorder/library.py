@@ -163,7 +163,7 @@ class _Recording:
                 seen = engine.control.sealed
                 self.drain.all()
                 status = engine.poll()
-                if status is not None:
+                if status is not None and not engine.children():
                     break
                 if engine.control.sealed == seen:
                     _futex(sealed, _FUTEX_WAIT, seen, _TICK_NS)
@@ -230,6 +230,11 @@ class _Recording:
             self._tell(
                 f"{engine.control.unseen} callbacks on threads that the library made were not recorded"
             )
+        if engine.control.execs:
+            self._tell(
+                f"{_programs(engine.control.execs)} that the program started ran unrecorded; their output "
+                "is not in the replay; to record all processes, leave out --interface"
+            )
         for error in engine.errors:
             self._tell(error)
 
@@ -239,6 +244,10 @@ class _Recording:
             self.writer.add_report(
                 Report(time=time.monotonic_ns(), domain=_DOMAIN, pid=self.engine.pid, code=0, text=text)
             )
+
+
+def _programs(count: int) -> str:
+    return "1 other program" if count == 1 else f"{count} other programs"
 
 
 def _meta(options: RecordOptions, plan: Plan, cwd: str) -> Mapping[str, Any]:

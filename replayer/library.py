@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from interfaces import abi
-from interfaces.arrays import numpy
 from interfaces.errors import ExitStatus
 from interfaces.libspec.recorded import interfaces_of
 from interposer.library.engine import REPLAY, Engine, Plan
-from replayer.errors import ReplayError
+from interposer.library.places import place
+from replayer.library_log import flat_log
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
 from tracefile import TraceReader
 
@@ -72,9 +72,10 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
             with _output(options):
                 engine.start(info.argv, env, cwd)
             try:
-                engine.control.end = engine.fill_area(flat_log(reader))
+                plan = plan_of(reader.meta)
+                engine.control.end = engine.fill_area(flat_log(reader, plan))
                 engine.control.task = info.pid
-                engine.place(plan_of(reader.meta))
+                engine.place(plan)
             except BaseException:
                 engine.kill()
                 raise
@@ -86,24 +87,6 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
 def plan_of(meta: Mapping[str, Any]) -> Plan:
     """The interfaces a trace was recorded at, from their text in the trace."""
     return Plan(interfaces_of(meta), REPLAY)
-
-
-def flat_log(reader: TraceReader) -> Iterator[bytes]:
-    """The events of a recording, each with its payload behind it."""
-    np = numpy()
-    for chunk in reader.chunks(_DOMAIN):
-        events, payload = chunk.events, np.frombuffer(chunk.payload, dtype=np.uint8)
-        lengths = events["payload_len"].astype(np.int64)
-        ends = np.cumsum(lengths)
-        if len(events) and int(ends[-1]) != len(payload):
-            raise ReplayError(f"the events from {chunk.first_event} on do not match their payload")
-        rows = np.arange(len(events), dtype=np.int64)
-        out = np.empty(96 * len(events) + len(payload), dtype=np.uint8)
-        starts = rows * 96 + (ends - lengths)
-        out[starts[:, None] + np.arange(96)] = events.view(np.uint8).reshape(len(events), 96)
-        if len(payload):
-            out[np.arange(len(payload)) + 96 * (np.repeat(rows, lengths) + 1)] = payload
-        yield out.tobytes()
 
 
 class _Replaying:
@@ -121,7 +104,7 @@ class _Replaying:
         moved, before = time.monotonic(), (-1, -1)
         while True:
             status = engine.poll()
-            if status is not None:
+            if status is not None and not engine.children():
                 return self._ended(os.waitstatus_to_exitcode(status))
             if control.diverged == LOG_ENDS and not self.reader.complete:
                 self.notes.append(f"the recording stops here, after event {control.event_no}")
@@ -175,7 +158,7 @@ class _Replaying:
         if control.diverged in (2, 4) and control.div_arg < 64:
             reason += f" ({names.parameter(control.div_nr, control.div_arg)})"
         stack = [
-            f"{address} {name}" for address, name in self.engine.stack(_thread(self.engine.pid, control))
+            place(path, offset) for path, offset in self.engine.stack(_thread(self.engine.pid, control))
         ]
         return LibraryDivergence(control.event_no, control.div_task, reason, expected, found, tuple(stack))
 

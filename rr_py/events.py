@@ -238,7 +238,8 @@ class Lines:
             what = "process" if event.args[2] else "thread"
             return f"+++ {what} starts, made by {self._name(event.args[0])} +++"
         text = format_event(event, regions, deterministic=self._deterministic, strings=self._strings)
-        return f"{text} (answered by rr-py)" if event.flags & EventFlag.UNKNOWN else text
+        answered = event.kind != Kind.LIBCALL and event.flags & EventFlag.UNKNOWN
+        return f"{text} (answered by rr-py)" if answered else text
 
 
 def as_json(event: EventView, regions: list[Region], tasks: Tasks, text: str, strings: int) -> dict[str, Any]:

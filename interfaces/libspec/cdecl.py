@@ -33,9 +33,10 @@ HELPERS = frozenset(
         "max",
         "is_output",
         "is_standard",
+        "stdout_is_output",
+        "standard_input",
         "count",
         "fd_is_output",
-        "fd_is_live",
         "strnlen",
     }
 )

@@ -50,11 +50,44 @@ SPECIALS = frozenset(
         "pthread_join",
         "cond_wait",
         "fork",
-        "once",
+        "close",
+        "dup",
+        "fcntl",
+        "fclose",
+        "freopen",
+        "live_stream",
+        "mmap",
+        "epoll_ctl",
+        "epoll_wait",
+        "open",
+        "wait",
+        "exec",
+        "starts",
     }
 )
-EXTRA_KINDS = ("value", "advance", "string", "bytes", "offset", "pointer", "line", "stream", "copy")
-INPUT_KINDS = ("value", "string", "bytes")
+_SECOND = {
+    "bytes": "POINTER | SIZE",
+    "copy": "POINTER | SIZE",
+    "line": "CHAR_POINTER | SIZE",
+    "offset": "LVALUE | POINTER",
+    "vector": "IOVEC_POINTER | COUNT, SIZE",
+}
+EXTRA_KINDS = (
+    "value",
+    "advance",
+    "string",
+    "strings",
+    "bytes",
+    "offset",
+    "pointer",
+    "line",
+    "stream",
+    "copy",
+    "vector",
+    "addresses",
+    "scanned",
+)
+INPUT_KINDS = ("value", "string", "bytes", "vector")
 
 
 def shipped() -> list[str]:
@@ -336,7 +369,7 @@ class _Reader:
                     f"{text!r} does not begin with one of {', '.join(known)} and a colon",
                 )
             size = ""
-            if kind in ("bytes", "offset", "line", "copy"):
+            if kind in ("bytes", "offset", "line", "copy", "vector"):
                 rest, bar, size = rest.partition("|")
                 rest, size = rest.strip(), size.strip()
                 if not bar or not size:
@@ -345,7 +378,7 @@ class _Reader:
                         where,
                         key,
                         f"{text!r} needs a second part: {kind}: "
-                        f"{'POINTER | SIZE' if kind == 'bytes' else 'LVALUE | POINTER'}",
+                        f"{_SECOND[kind]}",
                     )
                 self.checks.append(((where, key), size, names))
             self.checks.append(((where, key), rest, names))

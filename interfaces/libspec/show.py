@@ -24,6 +24,7 @@ class LibFlag(IntFlag):
     ERRNO = 8
     RELEASE = 16
     ENTER = 32
+    AHEAD = 64
 
 
 def call_text(

@@ -1,5 +1,5 @@
 // Puts the stubs of library interfaces in place. The plan comes from interposer/library/engine.py.
-const LIBC = ['memset', 'memcpy', 'memcmp', 'strlen', 'strnlen', 'wcslen', 'syscall', 'clock_gettime', '__errno_location',
+const LIBC = ['memset', 'memcpy', 'memcmp', 'strlen', 'strnlen', 'wcslen', 'clock_gettime', '__errno_location',
   'malloc', 'realloc', 'free', '__register_atfork'];
 const loaded = {};       // interface and path -> interface and module
 const targets = new Map();
@@ -8,9 +8,14 @@ const redirected = [];  // functions that take no jump: replaced where modules i
 const imports = new Map();  // module path -> Map(imported name -> slot or null)
 const wanted = new Set();   // names that some module imports
 let looksUp = false;        // a module may look any function up by its name
-const STATE_SIZE = 131072;
+const STATE_SIZE = 262144;
 const SLOTS = 64;
+const POOL_SIZE = 16384;
+const COPY_SIZE = 256;
+const NEAR = 0x70000000;
+const pools = [];
 const keep = [];
+let foreign = null;
 let runtime = null;
 let parts = [];
 let plan = null;
@@ -26,6 +31,17 @@ function emit(news) {
   report.flush();
 }
 
+// The runtime's own system calls: not those of the C library, whose function may be replaced, and no errno.
+function rawSyscall() {
+  const code = Memory.alloc(4096);
+  Memory.patchCode(code, 32, at => at.writeByteArray([
+    0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6, 0x48, 0x89, 0xca,  // rax, rdi, rsi, rdx = the first four
+    0x4d, 0x89, 0xc2, 0x4d, 0x89, 0xc8, 0x4c, 0x8b, 0x4c, 0x24, 0x08,        // r10, r8, r9 = the others
+    0x0f, 0x05, 0xc3]));
+  keep.push(code);
+  return code;
+}
+
 function compile(text, symbols) {
   return new CModule(text, symbols);
 }
@@ -39,7 +55,7 @@ function exportsOf(module) {
 function install(interfaceIndex, module) {
   const part = parts[interfaceIndex];
   for (const item of part.functions) {
-    if (item.done || (isSystem(module) && !looksUp && !wanted.has(item.name))) continue;
+    if (item.done || (isSystem(module) && !looksUp && !item.anywhere && !wanted.has(item.name))) continue;
     let target = module.findExportByName(item.name);
     if (target === null) continue;
     try {
@@ -88,6 +104,7 @@ function moveTiny(target, stub) {
   let furthest = target;
   let tail = null;
   let size = 0;
+  const relative = [];  // places that count from where the instruction stands
   for (let i = 0; i < 16; i++) {
     const found = Instruction.parse(at);
     at = found.next;
@@ -104,7 +121,9 @@ function moveTiny(target, stub) {
       if (to.compare(target) < 0 || to.compare(target.add(96)) > 0) return null;
       if (to.compare(furthest) > 0) furthest = to;
     } else if (found.operands.some(o => o.type === 'mem' && o.value.base === 'rip')) {
-      return null;
+      const field = displacement(found);
+      if (field === null) return null;
+      relative.push({ at: field.sub(target).toInt32(), to: found.next.add(field.readS32()), next: found.next.sub(target).toInt32() });
     } else if (found.mnemonic === 'ret' && furthest.compare(at) < 0) {
       size = at.sub(target).toInt32();
       break;
@@ -112,19 +131,47 @@ function moveTiny(target, stub) {
     if (i === 15) return null;
   }
   const room = (at.sub(target).toInt32() + 15) & ~15;
-  if (room < 5 || !target.and(15).isNull()) return null;
-  const copy = Memory.alloc(4096, { near: target, maxDistance: 0x70000000 });
-  const thunk = copy.add(256);
+  if (room < 5 || !target.and(15).isNull() || size > COPY_SIZE - 32) return null;
+  const copy = roomFor(target);
+  if (copy === null) return null;
+  const thunk = copy.add(COPY_SIZE - 16);
+  Memory.protect(page(copy), 4096, 'rw-');
   Memory.copy(copy, target, size);
+  for (const field of relative) copy.add(field.at).writeS32(field.to.sub(copy.add(field.next)).toInt32());
   if (tail !== null) {
     copy.add(size).writeByteArray([0xff, 0x25, 0, 0, 0, 0]);
     copy.add(size + 6).writePointer(tail);
   }
-  Memory.patchCode(thunk, 14, code => { code.writeByteArray([0xff, 0x25, 0, 0, 0, 0]); code.add(6).writePointer(stub); });
-  Memory.protect(copy, 4096, 'r-x');
+  thunk.writeByteArray([0xff, 0x25, 0, 0, 0, 0]);
+  thunk.add(6).writePointer(stub);
+  Memory.protect(page(copy), 4096, 'r-x');
   Memory.patchCode(target, 5, code => { code.writeU8(0xe9); code.add(1).writeS32(thunk.sub(target).toInt32() - 5); });
-  keep.push(copy);
   return copy;
+}
+
+// Room for a copy near a function. Calls made by copies are the library's own: the whole pool is foreign.
+function roomFor(target) {
+  let pool = pools.find(p => p.used < POOL_SIZE && target.sub(p.base).compare(ptr(NEAR)) < 0);
+  if (pool === undefined) pool = pools.find(p => p.used < POOL_SIZE && p.base.sub(target).compare(ptr(NEAR)) < 0);
+  if (pool === undefined) {
+    pool = { base: Memory.alloc(POOL_SIZE, { near: target, maxDistance: NEAR }), used: 0 };
+    pools.push(pool);
+    foreign(uint64(pool.base.toString()), POOL_SIZE);
+  }
+  pool.used += COPY_SIZE;
+  return pool.base.add(pool.used - COPY_SIZE);
+}
+
+function page(address) {
+  return address.and(ptr(0xfff).not());
+}
+
+// Where an instruction's displacement stands in its bytes.
+function displacement(instruction) {
+  const value = instruction.operands.find(o => o.type === 'mem').value.disp;
+  for (let i = instruction.size - 4; i > 0; i--)
+    if (instruction.address.add(i).readS32() === value) return instruction.address.add(i);
+  return null;
 }
 
 function redirectAll(item) {
@@ -217,6 +264,7 @@ rpc.exports = {
     report = new File(plan.news, 'ab');
     const names = {};
     for (const name of LIBC) names[name] = libc(name);
+    names.syscall = rawSyscall();
     for (const name of ['stdin', 'stdout', 'stderr']) names[name] = libc(name);
     const open = new NativeFunction(libc('open'), 'int', ['pointer', 'int']);
     const mmap = new NativeFunction(libc('mmap'), 'pointer', ['pointer', 'size_t', 'int', 'int', 'int', 'int64']);
@@ -234,17 +282,19 @@ rpc.exports = {
     if (new NativeFunction(runtime.rr_state_size, 'uint64', [])() > STATE_SIZE) throw new Error('state is too small');
     const callbacks = state.add(Number(new NativeFunction(runtime.rr_callbacks_offset, 'uint64', [])()));
     new NativeFunction(runtime.rr_init, 'int', ['pointer', 'pointer'])(control, area);
-    const foreign = new NativeFunction(runtime.rr_foreign, 'void', ['uint64', 'uint64']);
+    foreign = new NativeFunction(runtime.rr_foreign, 'void', ['uint64', 'uint64']);
     for (const module of Process.enumerateModules())
       if (isSystem(module) || isFridas(module)) foreign(uint64(module.base.toString()), module.size);
     for (const [base, size] of plan.foreign) foreign(uint64(base), size);
     const symbols = exportsOf(runtime);
+    const forks = Memory.alloc(8).writePointer(libc('fork'));
+    keep.push(forks);
     for (const name of ['strlen', 'strnlen', 'wcslen', 'memcpy', 'malloc', 'free']) symbols[name] = names[name];
     plan.interfaces.forEach(item => {
       let module;
       const orig = Memory.alloc(8 * (item.functions.length + 1));
       const alt = Memory.alloc(8 * (item.functions.length + 1));
-      const mine = Object.assign({ rr_orig: orig, rr_alt: alt }, symbols);
+      const mine = Object.assign({ rr_orig: orig, rr_alt: alt, rr_fork_function: forks }, symbols);
       for (const name of Object.keys(item.callbacks)) mine['rr_fns_' + name] = Memory.alloc(8 * SLOTS);
       keep.push(mine);
       try {
@@ -252,6 +302,8 @@ rpc.exports = {
       } catch (e) {
         throw new Error(item.name + ': ' + e.message);
       }
+      // A function that is replaced may go on in another one: calls made by stubs are not the program's.
+      foreign(uint64(module.rr_begins.toString()), module.rr_ends.sub(module.rr_begins).toInt32());
       for (const name of Object.keys(item.callbacks))
         callbacks.add(8 * item.callbacks[name]).writePointer(module['rr_cbr_' + name]);
       parts.push({ module, orig, alt, functions: item.functions.map(f => Object.assign({ done: false }, f)) });
@@ -271,10 +323,11 @@ rpc.exports = {
   stack(tid) {
     const thread = Process.enumerateThreads().find(t => t.id === tid);
     if (thread === undefined) return [];
+    // Names are looked up by the tool: here they would need locks that the standing thread may hold.
     const found = [];
     for (const a of Thread.backtrace(thread.context, Backtracer.FUZZY)) {
       const module = Process.findModuleByAddress(a);
-      if (module !== null && !module.name.startsWith('frida-agent')) found.push([a.toString(), String(DebugSymbol.fromAddress(a))]);
+      if (module !== null && !isFridas(module)) found.push([module.path, a.sub(module.base).toInt32()]);
     }
     return found.slice(0, 16);
   },

@@ -33,6 +33,8 @@ CONTROL_SIZE = 0x10000
 SLOTS = 8
 SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
+_ANSWER_SECONDS = 3
+SOURCES = ("runtime.c", "callbacks.c", "streams.c")
 _EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)
 
 
@@ -55,6 +57,8 @@ class Control(ctypes.LittleEndianStructure):
         ("div_args", ctypes.c_uint64 * 6),
         *[(name, ctypes.c_uint32) for name in ("div_len", "full", "waiting", "unseen")],
         ("div_data", ctypes.c_uint8 * 1024),
+        *[(name, ctypes.c_uint32) for name in ("execs", "pad")],
+        ("kids", ctypes.c_uint32 * 64),
     ]
 
 
@@ -99,7 +103,7 @@ class Plan:
     def message(self) -> dict[str, Any]:
         folder = files("interposer.library")
         header = (folder / "runtime.h").read_text(encoding="ascii")
-        texts = [(folder / name).read_text(encoding="ascii") for name in ("runtime.c", "callbacks.c")]
+        texts = [(folder / name).read_text(encoding="ascii") for name in SOURCES]
         return {
             "runtime": header + "\n".join(texts),
             "runtime_exports": [*_EXPORT.findall(header)],
@@ -110,7 +114,13 @@ class Plan:
                     "source": generate.source(item, header),
                     "callbacks": item.callbacks,
                     "functions": [
-                        {"name": f.name, "index": i, "variadic": f.variadic, "optional": f.optional}
+                        {
+                            "name": f.name,
+                            "index": i,
+                            "variadic": f.variadic,
+                            "optional": f.optional,
+                            "anywhere": f.special == "exec",
+                        }
                         for i, f in enumerate(item.interface.functions.values())
                     ],
                 }
@@ -204,11 +214,18 @@ class Engine:
         if self._keeper is not None:
             self._keeper.go()
 
-    def stack(self, tid: int) -> list[tuple[str, str]]:
-        """Return addresses of a thread and what they are called."""
+    def stack(self, tid: int) -> list[tuple[str, int]]:
+        """Return addresses of a thread: a module's path, an offset in it. None where it cannot be told."""
+        found: Future[list[tuple[str, int]]] = Future()
+
+        def ask() -> None:
+            with suppress(Exception):
+                found.set_result([(str(a), int(b)) for a, b in self._script.exports_sync.stack(tid)])
+
+        Thread(target=ask, daemon=True).start()
         try:
-            return [(a, b) for a, b in self._script.exports_sync.stack(tid)]
-        except Exception:
+            return found.result(_ANSWER_SECONDS)
+        except TimeoutError:
             return []
 
     def modules(self) -> list[tuple[int, int, str]]:
@@ -227,12 +244,17 @@ class Engine:
             self._session.detach()
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        for pid in [self.pid, *(self.children() if self.plan.mode == REPLAY else [])]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def poll(self) -> int | None:
         """The wait status of the started program once it has ended, None before."""
         return self._keeper.poll() if self._keeper is not None else None
+
+    def children(self) -> list[int]:
+        """Recorded or replaying processes that the program made and that live."""
+        return [pid for pid in self.control.kids if pid and _lives(pid)]
 
     def close(self) -> None:
         if self._keeper is not None:
@@ -322,6 +344,14 @@ class Engine:
                 self.seen_modules.append((int(news["base"], 16), int(news["size"]), str(news["path"])))
             else:
                 self.loaded[news["name"]] = news
+
+
+def _lives(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(") ")[2][:1] not in ("Z", "X")
+    except OSError:
+        return False
 
 
 def _frida_ranges(pid: int) -> list[tuple[str, int]]:

@@ -49,13 +49,15 @@ def source(numbered: Numbered, header: str) -> str:
         header,
         PRELUDE if "size_t" not in header else "",
         interface.types,
-        "extern void *rr_orig[], *rr_alt[];",
+        "extern void *rr_orig[], *rr_alt[], *rr_fork_function;",
+        "void rr_begins(void) {}",
     ]
     lines += _callable(interface)
     for callback in interface.callbacks.values():
         lines += _callback(callback, numbered.callbacks[callback.name])
     for index, function in enumerate(interface.functions.values()):
         lines += _Stub(function, index, numbered).text()
+    lines.append("void rr_ends(void) {}")
     return "\n".join(lines) + "\n"
 
 
@@ -181,6 +183,8 @@ class _Stub:
         call = f"rr_o({_arguments(f.parameters)}{', rr_ap' if f.variadic else ''})"
         dots = ", ..." if f.variadic else ""
         enter = "rr_enter_ordered" if f.ordered else "rr_enter"
+        if f.special == "exec":
+            enter = "rr_enter_anywhere"
         number = self.numbered.functions[f.name]
         before = self._before()
         after = self._after()
@@ -194,7 +198,8 @@ class _Stub:
         if f.returns.kind != "void":
             lines.append(f"\t{f.returns.declare('result')};")
         if f.variadic:
-            lines += ["\tva_list rr_ap;", f"\tva_start(rr_ap, {f.parameters[-1].name});"]
+            lines += ["\tva_list rr_ap, rr_list;", f"\tva_start(rr_ap, {f.parameters[-1].name});"]
+            lines.append("\tva_copy(rr_list, rr_ap);")
         lines.append(
             f"\tif (!{enter}(&rr_c, {number}, (u64)__builtin_return_address(0))) "
             f"{{ {_returning(f.returns, call)} }}"
@@ -203,7 +208,8 @@ class _Stub:
         done = "\treturn;" if f.returns.kind == "void" else "\treturn result;"
         if f.live:
             lines.append(
-                f"\tif ({f.live}) {{ rr_live_enter(&rr_c); {assign}{call}; rr_live_leave(&rr_c);{done} }}"
+                f"\tif ({f.live}) {{ rr_live_enter(&rr_c); {assign}{call}; {self._marks(live=True)}"
+                f"rr_live_leave(&rr_c);{done} }}"
             )
         if f.refuse:
             return [
@@ -215,7 +221,12 @@ class _Stub:
         if f.special == "pthread_create":
             a = [p.name for p in f.parameters]
             return [*lines, f"\treturn rr_create(&rr_c, rr_o, {', '.join(f'(void *){x}' for x in a)});", "}"]
-        lines.append("\trr_begin(&rr_c);")
+        if f.special == "fork":
+            return [*lines, "\treturn rr_fork(&rr_c, rr_fork_function);", "}"]
+        lines.append("\trr_exec(&rr_c);" if f.special == "exec" else "\trr_begin(&rr_c);")
+        streams = [extra for extra in f.outputs if extra.kind == "stream"]
+        if streams:
+            lines.append("\trr_stream_begun(&rr_c);")
         if f.release or f.special == "cond_wait":
             lines.append("\trr_release(&rr_c);")
             if f.release:
@@ -232,7 +243,42 @@ class _Stub:
             lines.append(
                 f"\tif (rr_c.replaying) {{ rr_answer(&rr_c);{take} }} else {{ {assign}{call};{keep} }}"
             )
-        return [*lines, *after, "\trr_leave(&rr_c);", done, "}"]
+        if streams:
+            lines.append("\tif (rr_c.replaying) rr_stream_answered(&rr_c);")
+        return [*lines, *after, f"\t{self._marks(live=False)}rr_leave(&rr_c);", done, "}"]
+
+    def _marks(self, *, live: bool) -> str:
+        """What a call does beyond its arguments: output descriptors and streams, the program's pointers."""
+        first = self.f.parameters[0].name if self.f.parameters else ""
+        match self.f.special:
+            case "close":
+                return f"rr_fd_mark({first}, 0); "
+            case "dup":
+                return f"rr_dup(&rr_c, {first}, result); "
+            case "fcntl":
+                return f"if (command == 0 || command == 1030) rr_dup(&rr_c, {first}, result); "
+            case "fclose":
+                return f"rr_forget((void *){first}); "
+            case "freopen":
+                return f"rr_freopen((void *){self.f.parameters[-1].name}); "
+            case "open":
+                path = next(p.name for p in self.f.parameters if p.name == "path")
+                return f"rr_opened(&rr_c, {path}, result); "
+            case "wait":
+                status = next((p.name for p in self.f.parameters if p.name == "status"), "(int *)0")
+                return f"rr_waited(&rr_c, result, {status}); "
+            case "exec":
+                return "rr_exec_failed(&rr_c); "
+            case "starts":
+                return "rr_started(&rr_c); "
+            case "epoll_ctl":
+                return f"rr_epoll_ctl(&rr_c, {self.f.parameters[-1].name}); "
+            case "epoll_wait":
+                return f"rr_epoll_wait(&rr_c, {self.f.parameters[1].name}, result); "
+            case "live_stream" if live:
+                return "rr_live_stream((void *)result); "
+            case _:
+                return ""
 
     def _before(self) -> list[str]:
         lines = [f"\trr_c.nargs = {len(self.f.parameters)};"]
@@ -248,9 +294,14 @@ class _Stub:
                     line = f"rr_in(&rr_c, {at}, (const void *)({text}), (i64)({extra.size}));"
                 case "string":
                     line = f"rr_in_string(&rr_c, {at}, (const char *)({text}));"
+                case "vector":
+                    line = f"rr_in_vector(&rr_c, {at}, (const void *)({text}), {extra.size});"
                 case _:
                     line = f"rr_in(&rr_c, {at}, (const void *)&({text}), sizeof({text}));"
             lines.append("\t" + self._guarded(extra, line))
+        for extra in self.f.outputs:
+            if extra.kind == "stream":
+                lines.append(f"\trr_stream_enter(&rr_c, (void *)({extra.expression}));")
         return lines
 
     def _guarded(self, extra: Extra, statement: str) -> str:
@@ -340,7 +391,16 @@ class _Stub:
                     f"rr_c.replaying ? 0 : (i64)({size}), 0); if (rr_c.replaying) {expression} = rr_t; }}"
                 )
             case "stream":
-                return f"\trr_stream(&rr_c, {at}, (u64 *)({expression}));"
+                return f"\trr_stream(&rr_c, {at}, (void *)({expression}));"
+            case "vector":
+                return f"\trr_out_vector(&rr_c, {at}, (const void *)({expression}), {extra.size});"
+            case "strings":
+                return f"\trr_out_strings(&rr_c, {at}, (char ***)&({expression}));"
+            case "addresses":
+                return f"\trr_addresses(&rr_c, {at}, (void *)&({expression}));"
+            case "scanned":
+                done = "rr_c.replaying ? (i64)rr_c.result : (i64)result"
+                return f"\trr_scanned(&rr_c, {at}, {expression}, rr_list, {done});"
             case "line":
                 return f"\trr_line(&rr_c, {at}, (char **)&({expression}), room, (i64)({extra.size}));"
             case "pointer":
@@ -364,6 +424,9 @@ class _Stub:
     def _result(self) -> list[str]:
         kind, cast = self.f.returns, f"({self.f.returns.bare})"
         lines = []
+        if self.f.special == "mmap":
+            names = ", ".join(p.name for p in self.f.parameters[1:])
+            return [f"\tresult = rr_mapped(&rr_c, {RESULT}, result, {names});"]
         for part in self.f.result.parts:
             size = (
                 "rr_c.replaying ? 0 : " + _size(kind, self.olds.replace(part.argument))

@@ -7,6 +7,7 @@ extern int *__errno_location(void);
 extern void *realloc(void *, u64);
 
 struct rr_slot { u32 state, nevents, payload_used, last; u64 first_event, sequence; u8 pad[32]; };
+#define KIDS 64u
 struct rr_ctl {
 	u32 task, mode, tool_pid, pid;
 	u32 lock, slot, sealed, turn;
@@ -18,6 +19,7 @@ struct rr_ctl {
 	u64 div_args[6];
 	u32 div_len, full, waiting, unseen;
 	u8 div_data[1024];
+	u32 execs, pad, kids[KIDS];
 };
 #define SLOTS 8
 #define SLOT_SIZE 0x100000u
@@ -29,14 +31,20 @@ struct rr_ctl {
 #define IN_SHOWN 256u
 #define THREADS 4096u
 
+/* Buffers of a stream as they were after the last call. */
+struct rr_seen { void *f; u8 *read_ptr, *read_end, *write_ptr, *write_base, *taken, *put; u64 taken_size, put_size; };
+#define FILES 1024u
+
 /* A CModule's own data is read-only: what changes lives in memory that the script allocates. */
 struct rr_state {
 	struct rr_ctl *ctl; u8 *area; i64 off; struct rr_thread *main_thread;
 	u64 map_size, map_used; u64 *map_keys, *map_values;
 	u64 tsc0, ns0, tsc_mult;
 	u32 map_lock, registry, slots_lock, pad;
-	u64 nforeign, foreign[16][2];
+	u64 nforeign, foreign[32][2];
 	struct rr_thread *table[THREADS];
+	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2];
+	struct rr_seen files[FILES];
 	void (*callbacks[8192])(struct rr_event *e);
 };
 extern struct rr_state rr_state;
@@ -58,6 +66,7 @@ extern struct rr_state rr_state;
 enum { D_CALL = 1, D_ARGS = 2, D_INPUT = 4, D_END = 8, D_KIND = 9, D_RESULT = 10 };
 
 static u32 xchg(u32 *p, u32 v) { __asm__ volatile("xchgl %0,%1" : "+r"(v), "+m"(*p) : : "memory"); return v; }
+static int swap(u32 *p, u32 was, u32 is) { u32 had = was; __asm__ volatile("lock; cmpxchgl %2,%1" : "+a"(had), "+m"(*p) : "r"(is) : "memory"); return had == was; }
 static void add(u32 *p, u32 v) { __asm__ volatile("lock; addl %1,%0" : "+m"(*p) : "r"(v) : "memory"); }
 static u64 tcb(void) { u64 p; __asm__ volatile("movq %%fs:0,%0" : "=r"(p)); return p; }
 static void pause_(void) { __asm__ volatile("pause" : : : "memory"); }
@@ -286,21 +295,31 @@ static u64 *object(void *p) { return p && ((u64)p & 7) == 0 && ((u64 *)p)[-2] ==
 static int zeroed(const u8 *p, u64 n) { while (n) if (p[--n]) return 0; return 1; }
 
 /* ---- what stubs call ---- */
-int rr_enter(struct rr_call *c, u32 nr, u64 ip)
+static int is_foreign(u64 ip)
 {
-	struct rr_thread *t; u32 i;
+	u32 i;
+	for (i = 0; i < rr_state.nforeign; i++) if (ip - rr_state.foreign[i][0] < rr_state.foreign[i][1]) return 1;
+	return 0;
+}
+
+static int enter(struct rr_call *c, u32 nr, u64 ip)
+{
+	struct rr_thread *t;
 	if (off) return 0;
 	t = self();
 	if (!t || t->depth) return 0;
-	for (i = 0; i < rr_state.nforeign; i++) if (ip - rr_state.foreign[i][0] < rr_state.foreign[i][1]) return 0;
 	t->depth = 1;
-	c->t = t; c->base = t->len; c->nr = nr; c->ip = ip; c->flags = 0; c->nargs = 0; c->result = 0; c->e = 0;
+	c->t = t; c->base = t->len; c->nr = nr; c->ip = ip; c->flags = 0; c->nargs = 0; c->result = 0; c->e = 0; c->took = 0;
 	c->errno_in = *__errno_location();
 	c->replaying = ctl->mode == RR_M_REPLAY;
 	c->time_in = now();
 	ctl->calls++;
 	return 1;
 }
+
+int rr_enter(struct rr_call *c, u32 nr, u64 ip) { return !is_foreign(ip) && enter(c, nr, ip); }
+/* Also where the C library itself calls: execvp ends in execve. */
+int rr_enter_anywhere(struct rr_call *c, u32 nr, u64 ip) { return enter(c, nr, ip); }
 
 int rr_enter_ordered(struct rr_call *c, u32 nr, u64 ip) { return ctl->multi ? rr_enter(c, nr, ip) : 0; }
 
@@ -410,6 +429,7 @@ void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 {
 	struct rr_region *r; u64 *q, *x, *old, *had; int moved = role == 3;
 	if (moved) role = 2;
+	if (role == 2 && p && !c->replaying) rr_forget((void *)p);
 	if (!c->replaying) {
 		if (!p || (i64)n < 0) return (void *)p;
 		if (role != 2) { memcpy(region(c, RR_R_OUT, arg, (u64)p, n), p, n); return (void *)p; }
@@ -430,6 +450,7 @@ void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 	else if (old && (u64 *)c->args[0] != q) memcpy(q, old, old[-1] < n ? old[-1] : n);
 	else if (x[1]) memset(q, 0, n);
 	map_put(r->addr, (u64)q);
+	if (role == 2) rr_forget(q);
 	return q;
 }
 
@@ -453,22 +474,6 @@ void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n)
 	if (!r) return;
 	if (!*to || *room < r->len) { *room = r->len < 120 ? 120 : r->len; *to = realloc(*to, *room); }
 	memcpy(*to, r + 1, r->len);
-}
-
-/* What a stream holds ready for getc as a macro: flags, then the bytes from _IO_read_ptr to _IO_read_end. */
-void rr_stream(struct rr_call *c, int arg, u64 *f)
-{
-	struct rr_region *r; u8 *q; u64 n = c->replaying ? 0 : f[2] - f[1];
-	if (!c->replaying) {
-		q = region(c, RR_R_OUT, arg, (u64)f, 8 + n);
-		*(u64 *)q = *(u32 *)f;
-		memcpy(q + 8, (void *)f[1], n);
-		return;
-	}
-	r = next(c, arg);
-	if (!r) return;
-	*(u32 *)f = *(u32 *)(r + 1);
-	f[3] = f[1] = (u64)(r + 1) + 8; f[2] = f[1] + r->len - 8;
 }
 
 /* count, then offsets of the strings from the region's data (0: NULL), which replay turns into pointers. */

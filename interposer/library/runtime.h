@@ -7,7 +7,7 @@ struct rr_region { u64 addr; u32 len; u8 kind, arg; u16 full_hi; };
 
 #define RR_LIBCALL 18
 #define RR_TASK_START 6
-enum { RR_L_CALLBACK = 1, RR_L_RETURN = 2, RR_L_PART = 4, RR_L_ERRNO = 8, RR_L_RELEASE = 16, RR_L_ENTER = 32 };
+enum { RR_L_CALLBACK = 1, RR_L_RETURN = 2, RR_L_PART = 4, RR_L_ERRNO = 8, RR_L_RELEASE = 16, RR_L_ENTER = 32, RR_L_AHEAD = 64 };
 enum { RR_R_OUT = 1, RR_R_IN = 2, RR_R_REGS = 5, RR_R_INFO = 6, RR_R_SIZE = 9 };
 enum { RR_M_OFF = 0, RR_M_RECORD = 1, RR_M_REPLAY = 3, RR_M_WATCH = 4 };
 enum { RR_C_VALUE = 1, RR_C_HANDLE = 2, RR_C_NULL = 4 };
@@ -15,12 +15,19 @@ enum { RR_C_VALUE = 1, RR_C_HANDLE = 2, RR_C_NULL = 4 };
 struct rr_thread { u64 tcb; u32 id; i32 depth; u8 *buf; u64 len, cap; struct rr_call *call; };
 struct rr_call {
 	struct rr_thread *t; u64 base; u64 ip, time_in; u64 args[6]; u64 more[10]; u8 cmp[16]; i64 result;
-	i32 errno_in, errno_out; u16 nr; u8 nargs, flags; u8 replaying, pad[3]; u64 in_end; u8 *at, *end; struct rr_event *e; struct rr_call *outer; u64 announced;
+	i32 errno_in, errno_out; u16 nr; u8 nargs, flags; u8 replaying, pad[3]; u64 in_end; u8 *at, *end; struct rr_event *e; struct rr_call *outer; u64 announced; u64 took; u8 *took_from;
 };
 
 extern int rr_enter(struct rr_call *c, u32 nr, u64 ip);
 extern int rr_enter_ordered(struct rr_call *c, u32 nr, u64 ip);
 extern int rr_enter_callback(struct rr_call *c, u32 nr, u64 ip);
+extern int rr_enter_anywhere(struct rr_call *c, u32 nr, u64 ip);
+extern int rr_fork(struct rr_call *c, void *orig);
+extern void rr_waited(struct rr_call *c, i64 pid, int *status);
+extern void rr_exec(struct rr_call *c);
+extern void rr_exec_failed(struct rr_call *c);
+extern void rr_started(struct rr_call *c);
+extern void rr_opened(struct rr_call *c, const char *path, int fd);
 extern void rr_in(struct rr_call *c, int arg, const void *p, u64 n);
 extern void rr_in_string(struct rr_call *c, int arg, const char *s);
 extern void rr_in_strings(struct rr_call *c, int arg, char **s, i64 n);
@@ -30,7 +37,24 @@ extern char *rr_ret_string(struct rr_call *c, int arg, const char *s, int role);
 extern void rr_advance_pointer(struct rr_call *c, int arg, u8 **p, u8 *before);
 extern void rr_refuse(int code);
 extern void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n);
-extern void rr_stream(struct rr_call *c, int arg, u64 *f);
+extern void rr_stream(struct rr_call *c, int arg, void *f);
+extern void rr_stream_enter(struct rr_call *c, void *f);
+extern void rr_stream_begun(struct rr_call *c);
+extern void rr_stream_answered(struct rr_call *c);
+extern void rr_live_stream(void *f);
+extern void rr_forget(void *f);
+extern void rr_dup(struct rr_call *c, int from, int to);
+extern void rr_fd_mark(int fd, int is);
+extern void rr_freopen(void *f);
+extern void rr_scanned(struct rr_call *c, int arg, const char *format, void *list, i64 done);
+extern void rr_in_vector(struct rr_call *c, int arg, const void *v, i64 n);
+extern void rr_out_vector(struct rr_call *c, int arg, const void *v, i64 n, i64 all);
+extern void rr_out_strings(struct rr_call *c, int arg, char ***s);
+extern void rr_addresses(struct rr_call *c, int arg, void *list);
+extern void *rr_mapped(struct rr_call *c, int arg, void *at, u64 n, int protection, int flags, int fd, i64 offset);
+extern void rr_epoll_ctl(struct rr_call *c, void *event);
+extern void rr_epoll_wait(struct rr_call *c, void *events, i64 n);
+extern void *rr_standard_input(void);
 extern void rr_put_strings(struct rr_call *c, int arg, char **s, i64 n);
 extern void rr_begin(struct rr_call *c);
 extern i64 rr_answer(struct rr_call *c);
@@ -62,5 +86,7 @@ extern void *memcpy(void *, const void *, u64);
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define is_output(s) rr_is_output((void *)(s))
+#define stdout_is_output() rr_is_output((void *)0)
+#define standard_input() rr_standard_input()
 #define is_standard(s) rr_is_standard((void *)(s))
 #define fd_is_output(fd) rr_fd_is_output(fd)

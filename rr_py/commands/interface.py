@@ -82,6 +82,7 @@ def check_command(interfaces: tuple[str, ...], program: tuple[str, ...]) -> None
     What is listed must come out the same in replay by itself, or needs an interface of its own.
     """
     from interfaces.libspec import load_all
+    from interposer.library.places import place
     from recorder import RecordOptions
     from recorder.library_profile import escapes, missing
 
@@ -106,33 +107,9 @@ def check_command(interfaces: tuple[str, ...], program: tuple[str, ...]) -> None
     rows.sort(key=lambda row: -row[1])
     for (_, function, path, offset), calls in rows[:SHOWN]:
         octets = found.octets["libc", function, path, offset]
-        click.echo(f"{count(calls):>9}  {function:16}  {size(octets):>9}  {_place(path, offset)}")
+        click.echo(f"{count(calls):>9}  {function:16}  {size(octets):>9}  {place(path, offset)}")
     if len(rows) > SHOWN:
         click.echo(f"and {count(len(rows) - SHOWN, 'more place')}")
-
-
-def _place(path: str, offset: int) -> str:
-    """`sqlite3+0x1234 (main)`: a place in a module, with the function's name where it is known."""
-    if not path:
-        return f"{offset:#x}"
-    from interposer import elf
-
-    name = ""
-    try:
-        symbols = elf.parse(Path(path).read_bytes()).symbols()
-        near = max(
-            (
-                s
-                for s in symbols
-                if s.is_function and s.value and s.value <= offset < s.value + max(s.size, 1)
-            ),
-            key=lambda s: s.value,
-            default=None,
-        )
-        name = f" ({near.name})" if near is not None else ""
-    except (OSError, elf.ElfError):
-        pass
-    return f"{os.path.basename(path)}+{offset:#x}{name}"
 
 
 @command.command("suggest", context_settings=PROGRAM_SETTINGS)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -62,6 +63,20 @@ def tool(tmp_path: Path) -> Tool:
         return Ran(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
 
     return run
+
+
+def both(tool: Tool, interfaces: str, *command: str, stdin: bytes = b"") -> tuple[bytes, int]:
+    """Record; returns what the program printed and its status."""
+    options = [word for name in interfaces.split(",") for word in ("--interface", name)]
+    recorded = tool("record", "-q", "-o", "t.bin", *options, "--", *command, stdin=stdin)
+    assert "Traceback" not in recorded.err, recorded.err
+    return recorded.out, recorded.status
+
+
+def same(tool: Tool, expected: tuple[bytes, int]) -> None:
+    """Replay gives the same output and status."""
+    replayed = tool("replay", "t.bin")
+    assert (replayed.out, replayed.status) == expected, replayed.err
 
 
 @pytest.fixture

@@ -13,22 +13,7 @@ from pathlib import Path
 import pytest
 
 from interfaces.libspec import shipped
-from tests.library.conftest import Build, Tool, need
-
-PROGRAMS = Path(__file__).parent / "programs"
-
-
-def both(tool: Tool, interfaces: str, *command: str) -> tuple[bytes, int]:
-    """Record; returns what the program printed and its status."""
-    options = [word for name in interfaces.split(",") for word in ("--interface", name)]
-    recorded = tool("record", "-q", "-o", "t.bin", *options, "--", *command)
-    assert "Traceback" not in recorded.err, recorded.err
-    return recorded.out, recorded.status
-
-
-def same(tool: Tool, expected: tuple[bytes, int]) -> None:
-    replayed = tool("replay", "t.bin")
-    assert (replayed.out, replayed.status) == expected, replayed.err
+from tests.library.conftest import PROGRAMS, Build, Tool, both, need, same
 
 
 def test_sqlite_shell_without_its_database(tool: Tool, tmp_path: Path) -> None:
@@ -98,17 +83,6 @@ def test_curl_without_its_server(tool: Tool, tmp_path: Path) -> None:
         server.wait()
         server.stdout.close()
     assert len(expected[0]) == 250000
-    same(tool, expected)
-
-
-@pytest.mark.parametrize(
-    "command", [["date", "+%N"], ["cat", "f"], ["ls", "-l", "."], ["md5sum", "f"], ["sort", "f"]]
-)
-def test_small_tools_at_the_c_library(tool: Tool, tmp_path: Path, command: list[str]) -> None:
-    (tmp_path / "f").write_text("b\na\nc\n" * 20)
-    expected = both(tool, "libc", *command)
-    assert expected[0] and expected[1] == 0
-    (tmp_path / "f").unlink()
     same(tool, expected)
 
 

@@ -7,6 +7,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,15 +56,14 @@ def test_tls_client(tool: Tool, build: Build, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A PostgreSQL server on a socket in the folder that is given."""
+def database() -> Iterator[Path]:
+    """A PostgreSQL server on a socket in the folder that is given, which its user may enter."""
     need(POSTGRES, "PostgreSQL")
-    folder = Path(tmp_path_factory.mktemp("pg"))
+    folder = Path(tempfile.mkdtemp(prefix="rr-py-pg-"))
     as_other: list[str] = []
     if os.geteuid() == 0:
         owner = pwd.getpwnam("postgres")
-        for path in (folder, folder.parent, folder.parent.parent):
-            path.chmod(0o755)
+        folder.chmod(0o755)
         os.chown(folder, owner.pw_uid, owner.pw_gid)
         as_other = ["runuser", "-u", "postgres", "--"]
     tools = POSTGRES[-1]
@@ -83,6 +83,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     finally:
         if (data / "postmaster.pid").exists():
             subprocess.run([*control, "-m", "immediate", "stop"], stdout=subprocess.DEVNULL, cwd="/")
+        shutil.rmtree(folder)
 
 
 def test_psql_session(tool: Tool, database: Path) -> None:

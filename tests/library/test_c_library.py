@@ -1,0 +1,64 @@
+"""Programs replayed at the C library alone, their files and children gone."""
+
+from __future__ import annotations
+
+import random
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.library.conftest import PROGRAMS, Build, Tool, both, same
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "date +%N",
+        "ls -la d",
+        "sort f",
+        "wc f",
+        "md5sum f",
+        "tar cf - d",
+        "dd if=f of=/dev/stdout bs=4",
+        "bash -c 'echo $RANDOM; read -r a < f; echo $a; for i in 1 2; do echo $i; done'",
+        "dash -c 'x=$(echo a; exit 3); echo $x $?; (echo sub; exit 4); echo $?'",
+        "perl -e 'print time, rand, qq(\\n); open F, q(f); print while <F>'",
+    ],
+)
+def test_tools(tool: Tool, tmp_path: Path, command: str) -> None:
+    (tmp_path / "f").write_text("b\na\nc\n" * 20)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "e").write_text("x")
+    expected = both(tool, "libc", *shlex.split(command))
+    assert expected[0] and expected[1] == 0
+    (tmp_path / "f").unlink()
+    (tmp_path / "d" / "e").unlink()
+    same(tool, expected)
+
+
+def test_streams_descriptors_and_tables(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """Macros and functions in turn, scanf, memory streams, copies of the output, files in memory, popen."""
+    numbers = random.Random(1)
+    lines = ["x" * 70, *(f"{i} word{i} {i / 7} abc {numbers.random()} Q" for i in range(3000))]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n")
+    program = build("stdio", (PROGRAMS / "stdio.c").read_text())
+    expected = both(tool, "libc", str(program), stdin=b"from stdin\ntwo\n")
+    assert expected[1] == 5
+    for text in (b"in memory 42", b"through a copy", b"from a child", b"from stdin", b"scanned 3: "):
+        assert text in expected[0]
+    assert b"not for the terminal" not in expected[0]
+    for name in ("in", "out", "other"):
+        (tmp_path / name).unlink()
+    same(tool, expected)
+    assert not (tmp_path / "out").exists()
+
+
+def test_children(tool: Tool, build: Build) -> None:
+    """A child made by fork is recorded and replayed; one that becomes another program is told of."""
+    program = build("family", (PROGRAMS / "family.c").read_text())
+    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "libc", str(program), stdin=b"X")
+    assert recorded.status == 9
+    assert b"child has X" in recorded.out and b"by signal 9" in recorded.out
+    assert "3 other programs that the program started ran unrecorded" in recorded.err
+    same(tool, (recorded.out, 9))
