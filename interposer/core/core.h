@@ -72,6 +72,7 @@ struct process {
   u32 nthreads;
   u32 exiting;
   u32 execing;      /* tid of the thread inside execve, or 0 */
+  u32 vforked;      /* its creator waits for its exec or exit, and lets go of this then */
   u32 guest;        /* in the domain of a process that made it: its end is not the domain's */
   u32 undumpable;   /* what the program thinks of PR_SET_DUMPABLE */
   u32 tsc_trapped;  /* what the program thinks of PR_SET_TSC: PR_TSC_SIGSEGV if set by it */

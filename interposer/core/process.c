@@ -52,6 +52,7 @@ static struct thread *prepare_child(struct thread *th, const struct clone_reques
     child->process->execing = 0;
     child->process->pid = 0;
     child->process->guest = 1;
+    child->process->vforked = child->vforked;
   }
   if (want->flags & CLONE_CHILD_CLEARTID) child->clear_tid = want->ctid;
   if (want->flags & CLONE_CHILD_SETTID) child->set_tid = want->ctid;

@@ -122,6 +122,7 @@ static int can_wait(struct thread *th, u64 nr, const u64 *args, const struct eff
     case RR_NR_recvmsg: case RR_NR_sendmsg: if (args[2] & MSG_DONTWAIT) return 0; break;
     case RR_NR_wait4: return !(args[2] & 1);
     case RR_NR_waitid: return !(args[3] & 1);
+    case RR_NR_mq_timedsend: case RR_NR_mq_timedreceive: return 1; /* a queue looks like a file, which never waits */
     case RR_NR_open: case RR_NR_openat: case RR_NR_openat2: case RR_NR_creat: return 1; /* of a fifo */
     default: break;
   }
@@ -199,7 +200,7 @@ static s64 make(struct thread *th, u64 nr, const u64 *args, u32 block, int *kill
   return result;
 }
 
-s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
+static s64 record_once(struct thread *th, u64 nr, u64 *args, u64 ip, int *again) {
   struct effects fx;
   struct masks masks;
   u64 lengths[16], kernel_args[6], area = 0, seq = 0, time_out = 0;
@@ -254,7 +255,8 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (!release && polled == RR_RESTART && th->poked && !th->pending && (result == -EINTR || result == RR_RESTART) && holds_up(th)) {
     if (echo) output_unlock(th);
     log_abandon(th);
-    return record_plain(th, nr, args, ip);
+    *again = 1;
+    return result;
   }
   if (echo) {
     if (result > 0) seq = GLOBAL->output_seq++;
@@ -297,6 +299,16 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
     fd_changed(th, args[1]);
   else if (fx.flags & RR_CF_NEWFD && result >= 0)
     fd_changed(th, (u64)result);
+  return result;
+}
+
+s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
+  s64 result;
+  int again;
+  do {
+    again = 0;
+    result = record_once(th, nr, args, ip, &again);
+  } while (again);
   return result;
 }
 

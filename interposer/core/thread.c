@@ -86,7 +86,19 @@ void threads_release_robust(struct thread *th) {
   }
 }
 
+/* Whether any thread of it lives. One that a vfork made is its parent's to let go of. */
+static int process_lives(const struct process *process) {
+  if (process->vforked) return 1;
+  for (u32 i = 0; i < blocks_made; i++)
+    if (block(i)->in_use && block(i)->process == process && __atomic_load_n(&block(i)->alive, __ATOMIC_ACQUIRE)) return 1;
+  return 0;
+}
+
 struct process *process_allocate(void) {
+  int full = 1;
+  for (u32 i = 0; i < 64 && full; i++) full = processes[i].used;
+  for (u32 i = 0; i < 64 && full; i++)
+    if (!process_lives(&processes[i])) processes[i].used = 0;
   for (u32 i = 0; i < 64; i++)
     if (!__atomic_exchange_n(&processes[i].used, 1, __ATOMIC_ACQ_REL)) {
       clear_bytes((u8 *)&processes[i] + 4, sizeof processes[i] - 4);
