@@ -95,7 +95,6 @@ struct space {
   u32 recording;        /* 1 recording, 0 replaying */
   u32 domain;
   u32 no_cpuid_fault;
-  u32 hardware_fsgsbase;
   u32 nshared;          /* entries of `shared` in use */
   u32 map_changes;       /* calls that may have changed which memory is writable; 0: none yet */
   u32 grows_down;        /* the program has a mapping that grows by itself */

@@ -179,21 +179,29 @@ static void replay_fault(struct thread *th, int sig, struct siginfo_k *info) {
   advance();
 }
 
+/* A handler runs in its thread's block, which the GS base is the address of, unless the program has written GS itself. */
+static NORETURN void core_fault(void) {
+  u64 base = 0, here = (u64)__builtin_frame_address(0) & ~(RR_THREAD_STRIDE - 1);
+  if (SYS2(RR_NR_arch_prctl, ARCH_GET_GS, &base) >= 0 && base != here)
+    fatal("the program has written the GS register, which is the recorder's while recording");
+  fatal("a fault in the core");
+}
+
 void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
-  struct thread *th = current();
   no_alignment_check(uc);
   u64 *regs = uc->mc.regs;
   if (info->code <= 0) {
     on_signal(sig, info, uc);
     return;
   }
-  if (sig == SIGTRAP && debug_trap(th, info, uc)) return;
+  if (sig == SIGTRAP && debug_trap(current(), info, uc)) return;
   if (in_core(regs[R_RIP])) {
     u64 fix = guarded(regs[R_RIP]);
-    if (!fix) fatal("a fault in the core");
+    if (!fix) core_fault();
     regs[R_RIP] = fix;
     return;
   }
+  struct thread *th = current();
   struct sigframe *outer = th->frame;
   th->frame = (struct sigframe *)((u8 *)uc - 8);
   u32 stepped = debug_enter(th, regs);

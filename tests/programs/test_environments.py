@@ -525,3 +525,9 @@ def test_a_tracer_around_the_recorder_is_named(rr: Recorder, tmp_path: Path) -> 
     done = rr.record("/bin/true")
     assert done.status == 125
     assert [line for line in done.said if "strace (process" in line]
+
+
+def test_a_program_that_writes_gs_ends_with_a_clear_message(programs: Programs, rr: Recorder) -> None:
+    recorded = rr.record(programs("segment"))
+    assert recorded.status == 125
+    assert b"the program has written the GS register" in recorded.err
