@@ -16,6 +16,7 @@ import capstone
 from interfaces.abi import Kind, SignalPlace
 from replayer.debuggee import HITS, Debuggee, Stop, Triggers, Why
 from replayer.debugring import BREAKPOINTS
+from replayer.errors import CopyError
 from replayer.memory import MemoryFault
 from replayer.position import Position, Segment
 from replayer.unwind import Unwinder
@@ -27,6 +28,8 @@ _FEW_STEPS = 2000
 _MANY_STEPS = 60_000
 _FRAMES = 4
 _LONGEST_FUNCTION = 1 << 16
+_MOST_REACHED = 4096
+_STRETCH = 256
 _ROUNDS = 8
 _BEGINNING = (Kind.RELEASE, Kind.DATA, Kind.YIELD, Kind.RESUME, Kind.CHECKSUM)
 
@@ -36,9 +39,32 @@ class Approach:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
+        self._anchor: tuple[Position, Debuggee] | None = None
+        """A place that is gone to again and again, and a process that stands there."""
 
     def previous(self, position: Position, tid: int | None = None) -> Position | None:
         """The place one instruction before; None where there is none that can be shown."""
+        try:
+            return self._previous(position)
+        finally:
+            self._let_go()
+
+    def _visit(self, position: Position) -> Debuggee:
+        """A process at a place that is visited more than once; the caller closes it."""
+        if self._anchor is None or self._anchor[0] != position:
+            self._let_go()
+            self._anchor = position, self._timeline.visit(position)
+        try:
+            return self._anchor[1].copy()
+        except CopyError:
+            return self._timeline.visit(position)
+
+    def _let_go(self) -> None:
+        if self._anchor is not None:
+            self._anchor[1].close()
+            self._anchor = None
+
+    def _previous(self, position: Position) -> Position | None:
         if position.chain:
             last = position.chain[-1]
             if last.steps:
@@ -75,7 +101,7 @@ class Approach:
         """The place one step before `goal`'s trigger is met, or event `until` happens, coming from `base`."""
         tid = self._task_behind(base)
         for _round in range(_ROUNDS):
-            process = self._timeline.visit(base)
+            process = self._visit(base)
             try:
                 stop = self._step(process, base, goal, until, tid, _FEW_STEPS)
             finally:
@@ -86,7 +112,7 @@ class Approach:
             if nearer is None:
                 break
             base = nearer
-        process = self._timeline.visit(base)
+        process = self._visit(base)
         try:
             stop = self._step(process, base, goal, until, tid, _MANY_STEPS)
         finally:
@@ -121,11 +147,12 @@ class Approach:
 
     def _nearer(self, base: Position, end: Position, goal: Segment, until: int, tid: int) -> Position | None:
         """The last start of a basic block before the end, None where none is met after `base`."""
-        starts = self._blocks_at(base, tid, inside=bool(base.chain)) | self._blocks_at(end, tid)
+        starts = self._blocks_at(self._visit(base), base, tid, inside=bool(base.chain))
+        starts |= self._blocks_at(self._timeline.visit(end), end, tid)
         counted = frozenset(sorted(starts - goal.triggers.breakpoints)[: BREAKPOINTS - 64])
         if not counted:
             return None
-        process = self._timeline.visit(base)
+        process = self._visit(base)
         try:
             watched = Triggers(goal.triggers.breakpoints, goal.triggers.watches, counted)
             stop = process.go(until, watched, over=not base.at_event)
@@ -133,9 +160,9 @@ class Approach:
             process.close()
         return base.hit(Triggers(counted), stop.counted) if stop.counted else None
 
-    def _blocks_at(self, position: Position, tid: int, inside: bool = False) -> set[int]:
-        """Block starts of the functions on the stack there; `inside`: also of what is called next."""
-        process = self._timeline.visit(position)
+    def _blocks_at(self, process: Debuggee, position: Position, tid: int, inside: bool = False) -> set[int]:
+        """Block starts of the functions on the stack of a process that stands there; it is closed. `inside`:
+        also of what is called next."""
         starts: set[int] = set()
         try:
             with suppress(MemoryFault, OSError):
@@ -168,7 +195,7 @@ class Approach:
     def _blocks(process: Debuggee, unwinder: Unwinder, pc: int) -> set[int]:
         limits = _function(unwinder, pc)
         if limits is None:
-            return set()
+            return reachable_starts(process, pc)
         start, end = limits
         try:
             code = process.read(start, min(end - start, _LONGEST_FUNCTION))
@@ -192,6 +219,43 @@ def _function(unwinder: Unwinder, pc: int) -> tuple[int, int] | None:
         if fde is not None:
             return fde.start, fde.end
     return None
+
+
+def reachable_starts(process: Debuggee, pc: int) -> set[int]:
+    """The starts of the basic blocks that direct jumps lead to from an instruction: where nothing tells the
+    function's limits (code made at run time), only what is reached is sure to be an instruction."""
+    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    decoder.detail = True
+    starts: set[int] = set()
+    seen: set[int] = set()
+    left = [pc]
+    while left and len(seen) < _MOST_REACHED:
+        here = left.pop()
+        if here in seen or abs(here - pc) > _LONGEST_FUNCTION:
+            continue
+        starts.add(here)
+        for one in decoder.disasm(_code_at(process, here), here):
+            if one.address in seen:
+                break
+            seen.add(one.address)
+            jumps = one.group(capstone.CS_GRP_JUMP)
+            after = one.address + one.size
+            if jumps and one.operands and one.operands[0].type == capstone.x86.X86_OP_IMM:
+                left.append(one.operands[0].imm)
+            if one.group(capstone.CS_GRP_RET) or one.id == capstone.x86.X86_INS_JMP:
+                break
+            if jumps or one.group(capstone.CS_GRP_CALL):
+                left.append(after)
+                break
+    return starts
+
+
+def _code_at(process: Debuggee, address: int) -> bytes:
+    """A stretch of code, as much as can be read."""
+    for size in (_STRETCH, min(-address % 4096 or 4096, _STRETCH)):
+        with suppress(MemoryFault):
+            return process.read(address, size)
+    return b""
 
 
 def block_starts(code: bytes, address: int) -> set[int]:

@@ -365,7 +365,7 @@ class Debuggee:
         before = {one.addr: (one.byte, one.inserted) for one in debug.breaks[: debug.nbreak]}
         for address in before.keys() - set(wanted):
             byte, inserted = before[address]
-            if inserted:
+            if inserted and self._has_trap(address):
                 self._put_in_all(address, byte)
         debug.nbreak = len(wanted)
         for index, address in enumerate(wanted):
@@ -505,7 +505,7 @@ class Debuggee:
         debug = self._debug
         changed = bytearray(data)
         for one in debug.breaks[: debug.nbreak]:
-            if one.inserted and 0 <= one.addr - address < size:
+            if one.inserted and 0 <= one.addr - address < size and changed[one.addr - address] == _TRAP:
                 changed[one.addr - address] = one.byte
         return bytes(changed)
 
@@ -543,6 +543,12 @@ class Debuggee:
                 self._memory.close()
             self._memory, self._memory_of = ProcessMemory(self._real_tid), pid
         return self._memory
+
+    def _has_trap(self, address: int) -> bool:
+        """Whether a breakpoint is still there: the program may have written other code."""
+        with suppress(MemoryFault):
+            return self._reading().read(address, 1)[0] == _TRAP
+        return False
 
     def _put_in_all(self, address: int, byte: int) -> None:
         """Into the code of all processes that live here; MemoryFault where the stopped one lacks it."""

@@ -67,6 +67,7 @@ void park_for(struct thread *th, u32 reason) {
 void advance(void) { RING->event_count++; }
 
 void consumed(struct thread *th) {
+  debug_event();
   if (unlikely(RING->event_count >= RING->stop_at))
     park_for(th, RR_P_EVENT);
   else if (unlikely(DEBUG->core_watch))

@@ -12,6 +12,7 @@
 #define TRAP_HWBKPT 4
 #define SI_KERNEL 0x80
 #define BREAK_BYTE 0xcc
+#define FEW_BREAKPOINTS 16
 
 enum { NO_STEP = 0, USER_STEP = 1, OVER_STEP = 2 };
 enum { PASS_BREAKPOINT = 1, PASS_SIGNAL = 2 }; /* of th->pass */
@@ -31,11 +32,17 @@ static volatile struct rr_breakpoint *breakpoint_at(u64 address) {
   return NULL;
 }
 
+/* Code cannot be written in place. The descriptor stays open: a copy of the process, or its child, needs another. */
 static void put_byte(u64 address, u8 byte) {
-  s64 fd = SYS4(RR_NR_openat, -100, "/proc/thread-self/mem", 02000002, 0);
-  if (fd < 0) return;
-  SYS4(RR_NR_pwrite64, fd, &byte, 1, address);
-  SYS1(RR_NR_close, fd);
+  static s64 fd = -1;
+  static s64 owner;
+  s64 self = SYS0(RR_NR_getpid);
+  if (owner != self) {
+    if (owner) SYS1(RR_NR_close, fd);
+    fd = SYS4(RR_NR_openat, -100, "/proc/thread-self/mem", 02000002, 0);
+    owner = fd < 0 ? 0 : self;
+  }
+  if (owner) SYS4(RR_NR_pwrite64, fd, &byte, 1, address);
 }
 
 static void lift(struct thread *th, volatile struct rr_breakpoint *at) {
@@ -62,6 +69,11 @@ void debug_mapped(void) {
       put_byte(at->addr, BREAK_BYTE);
     }
   }
+}
+
+/* And in code that the program has written since. Many breakpoints are the tool's own, in code that is there. */
+void debug_event(void) {
+  if (debugging() && DEBUG->nbreak && DEBUG->nbreak <= FEW_BREAKPOINTS) debug_mapped();
 }
 
 /* ---- hits and steps ---- */

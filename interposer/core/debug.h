@@ -77,6 +77,7 @@ int debug_trap(struct thread *th, struct siginfo_k *info, struct ucontext_k *uc)
 u32 debug_enter(struct thread *th, u64 *regs);              /* the core is entered: 1 if by a step */
 void debug_leave(struct thread *th, u64 *regs, u32 stepped); /* control goes back to the program */
 void debug_mapped(void);                                     /* mappings have changed */
+void debug_event(void);                                      /* an event has happened */
 void debug_started(struct thread *th);                       /* a new thread is about to run */
 int debug_diverted(struct thread *th, u64 nr, u64 *args);    /* 1: the call was answered without the log */
 void debug_core_watch(struct thread *th); /* the core has touched a watched place */
