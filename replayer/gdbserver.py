@@ -59,6 +59,8 @@ class Server:
         self._stop = b""
         self._ends = False
         self._may_say = False
+        self._takes_words = False
+        """gdb shows errors in words, too (gdb 16)."""
         self._calling = 0
         self.monitor = Monitor(self)
         timeline.interrupted = self._packets.interrupted
@@ -115,7 +117,11 @@ class Server:
         except RrPyError as error:
             with suppress(Disconnected):
                 self.say(f"rr-py: {error.message}\n  {error.remedy}\n")
-            return b"E01"
+            return b"E." + error.message.split("\n")[0].encode() if self._takes_words else b"E01"
+
+    def _supported(self, rest: bytes) -> bytes:
+        self._takes_words = b"error-message+" in rest.split(b";")
+        return _SUPPORTED
 
     def _handlers(self) -> tuple[tuple[bytes, Callable[[bytes], bytes | None]], ...]:
         return (
@@ -136,13 +142,13 @@ class Server:
             (b"G", self._write_registers),
             (b"P", self._write_register),
             (b"?", lambda _rest: self._stop or self._stop_reply(_SIGTRAP)),
-            (b"qSupported", lambda _rest: _SUPPORTED),
+            (b"qSupported", self._supported),
             (b"QPassSignals:", self._pass_signals),
             (b"QStartNoAckMode", lambda _rest: _OK),
             (b"qfThreadInfo", lambda _rest: b"m" + b",".join(b"%x" % tid for tid in self._tids())),
             (b"qsThreadInfo", lambda _rest: b"l"),
             (b"qThreadExtraInfo,", self._thread_text),
-            (b"qC", lambda _rest: b"QC%x" % self._tid),
+            (b"qC", lambda rest: b"" if rest else b"QC%x" % self._tid),
             (b"qAttached", lambda _rest: b"1"),
             (b"qSymbol", lambda _rest: _OK),
             (b"qRcmd,", lambda rest: self.monitor.run(bytes.fromhex(rest.decode()).decode())),
@@ -457,6 +463,8 @@ class Server:
         match = re.fullmatch(rb"([a-z-]+):read:([^:]*):([0-9a-f]+),([0-9a-f]+)", rest)
         if match is None:
             return b""
+        if match[1] == b"features" and match[2] != b"target.xml":
+            return b"E00"
         data = self._object(match[1].decode())
         if data is None:
             return b""
@@ -510,6 +518,7 @@ def _breakpoint(rest: bytes) -> tuple[int, int, int, list[bytes]]:
     conditions = [
         bytes.fromhex(match[1].decode())
         for part in more
+        if part.startswith(b"X")
         for match in re.finditer(rb"X[0-9a-f]+,([0-9a-f]+)", part)
     ]
     return int(kind, 16), int(address, 16), int(size, 16), conditions

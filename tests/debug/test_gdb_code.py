@@ -71,9 +71,9 @@ def test_code_made_at_run_time(gdb: StartGdb) -> None:
     for _step in range(8):
         pcs.append((debugger.value("$pc"), debugger.value("$rax"), debugger.value("$rdi")))
         debugger.run("-exec-step-instruction")
-    for step in reversed(pcs[1:]):
+    for before in reversed(pcs[1:]):
         debugger.run("-exec-step-instruction --reverse")
-        assert (debugger.value("$pc"), debugger.value("$rax"), debugger.value("$rdi")) == step
+        assert (debugger.value("$pc"), debugger.value("$rax"), debugger.value("$rdi")) == before
     debugger.mi(f'-break-insert -c "$rdi == 77" *{made + 6}')
     debugger.run("-exec-continue")
     assert (debugger.value("$rdi"), debugger.value("$rax")) == (77, rounds - 76)
