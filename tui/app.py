@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, on
@@ -11,6 +12,7 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
 from textual.widgets import ContentSwitcher, Input, Static
 
 from tui.actions import ACTIONS, IDS
@@ -35,7 +37,10 @@ from tui.prompt import Prompt
 from tui.rows import RowList
 from tui.timeline import TimelineView
 
-THEMES = ("textual-dark", "textual-light", "textual-ansi", "nord", "gruvbox", "solarized-light", "dracula")
+THEMES = (
+    "textual-dark", "textual-light", "ansi-dark", "ansi-light", "nord", "gruvbox", "solarized-light",
+    "dracula",
+)  # fmt: skip
 _WATCH_S = 3.0
 
 
@@ -47,6 +52,11 @@ class RrPyTui(Finding, Looking, Placing):
     CSS = """
     #bar { dock: top; height: 1; background: $primary-darken-2; color: $text; }
     #status { dock: bottom; height: 1; background: $panel; }
+    RrPyTui:ansi #bar { background: ansi_blue; color: ansi_bright_white; link-color: ansi_bright_white; }
+    RrPyTui:ansi OptionList > .option-list--option-highlighted { text-style: bold underline; }
+    RrPyTui:ansi Tree > .tree--cursor { text-style: underline; }
+    RrPyTui:ansi Tree:focus > .tree--cursor { text-style: reverse; }
+    #timeline-title { height: 2; }
     .title { height: 1; background: $panel; text-style: bold; }
     #timeline-view { height: 1fr; }
     """
@@ -96,8 +106,8 @@ class RrPyTui(Finding, Looking, Placing):
     def on_mount(self) -> None:
         """Begin to read the trace."""
         self.set_keymap(self.user_keys)
-        if self.settings.theme in self.available_themes:
-            self.theme = self.settings.theme
+        self.register_theme(replace(BUILTIN_THEMES["ansi-dark"], primary="ansi_cyan"))
+        self.theme = suited(self.settings.theme, self.themes)
         focus_now(self.events)
         self.run_worker(self.feeder.run, thread=True, group="feeder", exit_on_error=True)
         self.set_interval(_WATCH_S, self._watch_file)
@@ -286,8 +296,21 @@ class RrPyTui(Finding, Looking, Placing):
     def action_output(self) -> None:
         self.notify("there is no output: rr-py record --tui -- PROGRAM shows it")
 
-    def action_next_theme(self) -> None:
+    @property
+    def themes(self) -> list[str]:
+        """The themes to choose from, the usual one first.
+
+        A terminal of 16 colours gets those that are made of its own: others come out as whatever is nearest,
+        strings as red as errors. So does one that shall have no colour at all.
+        """
         known = [name for name in THEMES if name in self.available_themes]
+        if not self.no_color and self.console.color_system in ("eight_bit", "256", "truecolor", "windows"):
+            return known
+        own = [name for name in known if self.available_themes[name].ansi]
+        return own[::-1] if light_background() else own
+
+    def action_next_theme(self) -> None:
+        known = self.themes
         at = known.index(self.theme) if self.theme in known else -1
         self.theme = known[(at + 1) % len(known)]
         self.settings.theme = self.theme
@@ -325,6 +348,19 @@ class RrPyTui(Finding, Looking, Placing):
                 timeout=10,
                 markup=False,
             )
+
+
+def suited(wanted: str, themes: Sequence[str]) -> str:
+    """The theme that was chosen once, or what comes nearest to it here."""
+    if wanted in themes:
+        return wanted
+    like = [name for name in themes if ("light" in name) == ("light" in wanted)]
+    return like[0] if wanted and like else themes[0]
+
+
+def light_background() -> bool:
+    """Whether the terminal says that its background is light: COLORFGBG, `0;15` for instance."""
+    return os.environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
 __all__ = ["RrPyTui", "Settings"]

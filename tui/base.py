@@ -146,11 +146,15 @@ class Base(Typist):
                 return
             self._pending_place = ""
             self.go(row, remember=False)
+            self.arrived(row)
         if self._pending_row is not None:
             view = self.events.view
             if view.done > self._pending_row or view.complete:
                 row, self._pending_row = self._pending_row, None
                 self.events.move_to(view.nearest(min(row, max(view.done - 1, 0))), centre=True)
+
+    def arrived(self, row: int) -> None:
+        """The place that an address names is there now."""
 
     def complain(self, why: Exception) -> None:
         """Show an error as a message."""

@@ -147,7 +147,10 @@ class EventList(RowList):
                 shown = [*call, Piece(" = ", "text"), *result] if inline and result else call
                 return self._call(event, shown, room)
             case "result":
-                return cut([Segment(piece.text, ROLES[piece.role]) for piece in result], room)
+                segments = [Segment(piece.text, ROLES[piece.role]) for piece in result]
+                if self.highlight is not None:
+                    segments = _highlighted(segments, self.highlight)
+                return cut(segments, room)
             case _:
                 return [_took(event, room)]
 

@@ -130,6 +130,12 @@ class Looking(Base):
 
     # -- timeline
 
+    def arrived(self, row: int) -> None:
+        """Let the timeline begin at the address's place, too."""
+        if self.current == "timeline":
+            self.lanes.point(self.model.index.task_id(row), self.model.index.key(row))
+            self.ask_timeline()
+
     @on(TimelineView.Wanted)
     def _timeline_wanted(self) -> None:
         self.ask_timeline()

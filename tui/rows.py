@@ -164,11 +164,11 @@ class RowList(ScrollView):
         if not height:
             return
         if centre and not top <= self.position < top + height:
-            self.scroll_to(y=max(self.position - height // 2, 0), animate=False, immediate=True)
+            self.scroll_to(y=max(self.position - height // 2, 0), animate=False, immediate=True, force=True)
         elif self.position < top:
-            self.scroll_to(y=self.position, animate=False, immediate=True)
+            self.scroll_to(y=self.position, animate=False, immediate=True, force=True)
         elif self.position >= top + height:
-            self.scroll_to(y=self.position - height + 1, animate=False, immediate=True)
+            self.scroll_to(y=self.position - height + 1, animate=False, immediate=True, force=True)
 
 
 def _under_cursor(strip: Strip, focused: bool) -> list[Segment]:

@@ -24,7 +24,7 @@ DIM = Style(dim=True)
 BOLD = Style(bold=True)
 SLOW = Style(color="red", bold=True)
 LONG = Style(color="yellow")
-HIT = Style(color="black", bgcolor="yellow")
+HIT = Style(color="black", bgcolor="yellow", bold=True, underline=True)
 THREADS = tuple(
     Style(color=name) for name in ("cyan", "green", "yellow", "magenta", "blue", "bright_red", "white")
 )

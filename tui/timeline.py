@@ -17,13 +17,13 @@ from tui.styles import BOLD, DIM
 
 LABEL = 22
 _GLYPHS = {State.NONE: " ", State.RUNNING: "▒", State.CALL: "█", State.BATON: "░", State.WAITING: "─",
-           State.SLOW: "█"}  # fmt: skip
+           State.SLOW: "▓"}  # fmt: skip
 _STYLES = {
     State.NONE: Style(), State.RUNNING: Style(color="green"), State.CALL: Style(color="cyan"),
     State.BATON: Style(color="magenta"), State.WAITING: Style(color="bright_black"),
     State.SLOW: Style(color="red"),
 }  # fmt: skip
-LEGEND = "▒ running  █ in calls  ─ waiting  ░ for the baton  "
+LEGEND = "▒ running  █ in calls  ▓ slow  ▄ failed  ─ waiting  ░ for its turn  ! hang"
 _NARROWEST_NS = 1000
 _STEP = 4
 
@@ -197,7 +197,7 @@ class TimelineView(RowList):
         here = clock(self.when - self.whole[0])
         return (
             f"{clock(start - self.whole[0])} to {clock(end - self.whole[0])} s "
-            f"({duration(end - start)})  cursor {here}  {LEGEND}"
+            f"({duration(end - start)})  cursor {here}\n{LEGEND}"
         )
 
     def line(self, position: int, width: int) -> Sequence[Segment]:
@@ -229,5 +229,5 @@ class TimelineView(RowList):
 def _cell(lane: Lane, column: int) -> tuple[str, Style]:
     state = State(int(lane.states[column]))
     if lane.failed[column] and state not in (State.SLOW, State.NONE):
-        return "▄" if state == State.CALL else _GLYPHS[state], Style(color="yellow")
+        return "▄", Style(color="yellow")
     return _GLYPHS[state], _STYLES[state]

@@ -9,6 +9,7 @@ until nothing that was caused before it is still under way.
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 
 from textual import events
@@ -23,7 +24,7 @@ class Typist(App[int]):
     """An application whose keys and pastes are delivered one after the other."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._key_queue: asyncio.Queue[events.Event] = asyncio.Queue()
         self.keys_waiting = 0
         """Keys that came and were not delivered yet."""

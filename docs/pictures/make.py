@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import patch
 
+os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
+os.environ.pop("NO_COLOR", None)
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 

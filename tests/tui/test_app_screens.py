@@ -229,3 +229,41 @@ def test_a_wrong_key_file_is_a_message(tmp_path: Path, small: Path, monkeypatch:
     monkeypatch.setenv("RR_PY_KEYS", str(path))
     with TraceModel.open(small) as model, pytest.raises(SettingsError, match="did you mean quit"):
         RrPyTui(model)
+
+
+@interface
+async def test_a_place_far_down_is_in_sight_from_the_start(small: Path) -> None:
+    """GIVEN an address of an event far down WHEN opened THEN the list shows its line, not its beginning."""
+    async with opened(small, Address(small, place="#12345")) as (app, _):
+        top, height = app.events.scroll_offset.y, app.events.size.height
+        assert app.row == 12345
+        assert top <= app.events.position < top + height
+        assert f"{12345:>9}" in screen_text(app)
+
+
+@interface
+async def test_a_comparison_begins_at_its_first_difference(tmp_path: Path) -> None:
+    """GIVEN traces that differ late WHEN compared THEN the first difference is in sight."""
+    for name, result in (("a.bin", 1), ("b.bin", 2)):
+        story = Story(tmp_path / name)
+        story.domain(1, 100)
+        for _ in range(300):
+            story.call("getppid", result=1)
+        story.call("read", (9, 0, 10), result)
+        story.close().close()
+    with TraceModel.open(tmp_path / "a.bin") as model, TraceReader.open(tmp_path / "b.bin") as other:
+        app = DiffTui(model, other)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            assert "read(9" in screen_text(app)
+
+
+@interface
+async def test_an_address_of_the_timeline_puts_its_cursor(small: Path) -> None:
+    """GIVEN an address of a moment on the timeline WHEN opened THEN its cursor and lane are there."""
+    async with opened(small, Address(small, "timeline", "#12345")) as (app, _):
+        assert app.row == 12345
+        index = app.model.index
+        lane = app.lanes.lane
+        assert lane is not None
+        assert (lane.task, app.lanes.when) == (index.task_id(12345), index.key(12345))
