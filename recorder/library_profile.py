@@ -15,7 +15,6 @@ from interfaces.libspec.chooser import ENVIRONMENT, PROGRAM, Flow
 from interfaces.libspec.model import Interface
 from interfaces.libspec.recorded import numbered
 from interfaces.libspec.show import LibFlag
-from interposer import elf
 from recorder.library import record_library
 from recorder.options import RecordOptions, RecordResult
 from tracefile import TraceReader
@@ -117,31 +116,3 @@ def profile(options: RecordOptions, tell: Callable[[str], None]) -> tuple[list[F
             total[0] += measured.calls[key]
             total[1] += octets
     return [Flow(a, b, calls, octets, name) for (a, b, name), (calls, octets) in flows.items()], runs
-
-
-def escapes(options: RecordOptions, interfaces: Sequence[Interface]) -> Run:
-    """Run once at the interfaces and, outside their functions, at the C library: that is what escapes."""
-    chosen = [item for item in interfaces if item.name not in (LIBC, ORDER)]
-    plain = load(LIBC)
-    return run(options, [*chosen, plain, load(ORDER)])
-
-
-def missing(modules: Modules, interfaces: Sequence[Interface]) -> dict[str, list[str]]:
-    """Interface -> functions of its library that other modules import and the file does not name."""
-    homes = loaded(modules, interfaces)
-    defined: dict[str, set[str]] = {}
-    wanted: set[str] = set()
-    for path in modules.paths():
-        try:
-            symbols = list(elf.parse(Path(path).read_bytes()).symbols())
-        except (OSError, elf.ElfError):
-            continue
-        if path in homes:
-            own = defined.setdefault(homes[path].name, set())
-            own.update(symbol.name for symbol in symbols if symbol.value and symbol.is_function)
-        else:
-            wanted.update(symbol.name.partition("@")[0] for symbol in symbols if not symbol.value)
-    return {
-        item.name: sorted((defined.get(item.name, set()) & wanted) - set(item.functions))
-        for item in interfaces
-    }

@@ -199,6 +199,11 @@ class Session:
             reader.close()
             raise
 
+    @property
+    def paused(self) -> Paused | None:
+        """Where the replay stands still now, None where it does not."""
+        return self._paused
+
     def run_to(self, event: int) -> Paused | Ended:
         """Go on until `event` events of the domain have been replayed (at least 1, and more than now).
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from recorder.library_profile import Run
 
 SHOWN = 30
+STACK_SHOWN = 12
+COMPLETE = ("libc", "pthread")
+"""Interfaces that leave out what works on the program's own memory: their imports are no omissions."""
 
 EPILOG = """\
 \b
@@ -82,34 +85,41 @@ def check_command(interfaces: tuple[str, ...], program: tuple[str, ...]) -> None
     What is listed must come out the same in replay by itself, or needs an interface of its own.
     """
     from interfaces.libspec import load_all
-    from interposer.library.places import place
     from recorder import RecordOptions
-    from recorder.library_profile import escapes, missing
+    from rr_py.escaping import check
 
     chosen = load_all(interfaces)
-    found = escapes(RecordOptions(command=list(program)), chosen)
-    within = "libc" in interfaces
-    rows = [(key, calls) for key, calls in found.calls.items() if key[0] == "libc"]
-    for name, functions in missing(found.modules, chosen).items():
-        if functions:
+    found = check(RecordOptions(command=list(program)), chosen)
+    for name, functions in found.missing.items():
+        if functions and name not in COMPLETE:
             click.echo(
                 f"{name}: {count(len(functions), 'function')} the program imports are not in the file: "
                 f"{', '.join(functions[:SHOWN])}{' ...' if len(functions) > SHOWN else ''}"
             )
-    if within:
-        click.echo("the C library is part of the interface: nothing of it escapes")
-        return
-    if not rows:
+    click.echo(f"{count(found.crossing, 'system call')} beneath the interface ({', '.join(interfaces)})")
+    if found.loading:
+        click.echo(f"{count(found.loading, 'system call')} of the dynamic linker, which replay makes again")
+    if found.processes > 1:
+        click.echo(f"{count(found.processes - 1, 'further process', 'further processes')}, not looked at")
+    if found.unplaced:
+        click.echo(f"{count(found.unplaced, 'system call')} whose stack cannot be read")
+    if found.unread:
+        click.echo(f"{count(found.unread, 'further system call')}, not looked at")
+    for note in found.notes:
+        click.echo(note)
+    if not found.escapes:
         click.echo("nothing escapes the interface")
         return
-    click.echo(f"past the interface ({', '.join(interfaces)}), by calls of the C library:")
-    click.echo(f"{'calls':>9}  {'function':16}  {'bytes':>9}  called from")
-    rows.sort(key=lambda row: -row[1])
-    for (_, function, path, offset), calls in rows[:SHOWN]:
-        octets = found.octets["libc", function, path, offset]
-        click.echo(f"{count(calls):>9}  {function:16}  {size(octets):>9}  {place(path, offset)}")
-    if len(rows) > SHOWN:
-        click.echo(f"and {count(len(rows) - SHOWN, 'more place')}")
+    click.echo(f"{count(sum(escape.calls for escape in found.escapes), 'system call')} past the interface:")
+    for escape in found.escapes[:SHOWN]:
+        why = f"  ({escape.why})" if escape.why else ""
+        click.echo(f"\n{count(escape.calls):>9}  {escape.what}  {size(escape.octets)}{why}")
+        for line in escape.stack[:STACK_SHOWN]:
+            click.echo(f"{'':11}{line}")
+        if len(escape.stack) > STACK_SHOWN:
+            click.echo(f"{'':11}... {count(len(escape.stack) - STACK_SHOWN, 'more frame')}")
+    if len(found.escapes) > SHOWN:
+        click.echo(f"\nand {count(len(found.escapes) - SHOWN, 'more place')}")
 
 
 @command.command("suggest", context_settings=PROGRAM_SETTINGS)

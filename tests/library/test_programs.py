@@ -173,17 +173,6 @@ def test_stubs_of_all_shipped_interfaces_compile(tool: Tool) -> None:
     assert "cannot be made" not in done.err
 
 
-def test_check_lists_what_escapes(tool: Tool, build: Build, tmp_path: Path) -> None:
-    program = build(
-        "app",
-        "#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n#include <zlib.h>\n"
-        'int main() { char *e = getenv("HOME"); return crc32(0, (void *)e, 1) == time(0); }',
-        "-lz",
-    )
-    done = tool("interface", "check", "--interface", "zlib", "--", str(program))
-    assert b"getenv" in done.out and b"time" in done.out and b"crc32" not in done.out, done.err
-
-
 def test_suggest_cuts_where_least_flows(tool: Tool, build: Build, tmp_path: Path) -> None:
     """A library reads three megabytes and hands over one number."""
     (tmp_path / "data.gz").write_bytes(gzip.compress(os.urandom(3000000), 1))
