@@ -23,6 +23,7 @@ BASE = 0x7EA000000000
 TEXT = BASE
 DATA = BASE + 0x200000
 GLOBAL = BASE + 0x800000
+FILES = GLOBAL + 0x1000
 RING = BASE + 0x1000000
 BOOT = BASE + 0x2000000
 THREADS = BASE + 0x10000000
@@ -136,6 +137,8 @@ SLOT_EVENTS_OFF = 64
 SLOT_PAYLOAD_OFF = SLOT_EVENTS_OFF + SLOT_EVENTS * EVENT_SIZE
 SLOT_PAYLOAD_MAX = SLOT_SIZE - SLOT_PAYLOAD_OFF
 RING_CTL = 0x10000
+GLOBAL_SIZE = 0x20000
+FILES_MAX, FILE_SITES_MAX = 512, 16384
 RING_SIZE = RING_CTL + SLOTS * SLOT_SIZE
 TURN_WORDS = 4096
 RING_MAGIC = 0x676E7272
@@ -349,6 +352,35 @@ class Global(ctypes.LittleEndianStructure):
         ("tsc_start_ns", _u64),
         ("tsc_rate", _u64),
         ("reserved", _u64 * 13),
+    ]
+
+
+class KnownFile(ctypes.LittleEndianStructure):
+    """struct rr_known_file: a system file, and the answer to who maps it."""
+
+    _fields_ = [
+        ("dev", _u64),
+        ("ino", _u64),
+        ("size", _u64),
+        ("mtime", _u64),
+        ("mtime_nsec", _u64),
+        ("ctime", _u64),
+        ("ctime_nsec", _u64),
+        ("file", _u32),
+        ("elf", _u32),
+        ("nsites", _u32),
+        ("first_site", _u32),
+    ]
+
+
+class KnownFiles(ctypes.LittleEndianStructure):
+    """struct rr_known_files: behind struct rr_global, at FILES."""
+
+    _fields_ = [
+        ("count", _u32),
+        ("nsites", _u32),
+        ("files", KnownFile * FILES_MAX),
+        ("sites", _u32 * FILE_SITES_MAX),
     ]
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from collections.abc import Sequence
 
 from interfaces import abi
 from interposer.errors import InterposerError
 from interposer.kernel import futex_wake
+
+_NSEC = 1_000_000_000
 
 
 class GlobalPage:
@@ -20,17 +23,36 @@ class GlobalPage:
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("rr-global", os.MFD_CLOEXEC)
-        os.ftruncate(self.fd, mmap.PAGESIZE)
-        self._memory = mmap.mmap(self.fd, mmap.PAGESIZE)
+        os.ftruncate(self.fd, abi.GLOBAL_SIZE)
+        self._memory = mmap.mmap(self.fd, abi.GLOBAL_SIZE)
         self.fields = abi.Global.from_buffer(self._memory)
         self.fields.magic, self.fields.version = abi.GLOBAL_MAGIC, abi.ABI_VERSION
+        self._files = abi.KnownFiles.from_buffer(self._memory, abi.FILES - abi.GLOBAL)
+
+    def remember(self, status: os.stat_result, number: int, elf: bool, sites: Sequence[int]) -> None:
+        """Let every process know that file `number` is what this status tells, as long as there is room.
+
+        `sites` are the file offsets of its CPUID instructions. Unless it is an ELF file that holds for
+        mappings that are not executable only.
+        """
+        known = self._files
+        if known.count == abi.FILES_MAX or known.nsites + len(sites) > abi.FILE_SITES_MAX:
+            return
+        file = known.files[known.count]
+        file.dev, file.ino, file.size = status.st_dev, status.st_ino, status.st_size
+        file.mtime, file.mtime_nsec = divmod(status.st_mtime_ns, _NSEC)
+        file.ctime, file.ctime_nsec = divmod(status.st_ctime_ns, _NSEC)
+        file.file, file.elf, file.nsites, file.first_site = number, elf, len(sites), known.nsites
+        known.sites[known.nsites : known.nsites + len(sites)] = sites
+        known.nsites += len(sites)
+        known.count += 1
 
     def wake_output(self) -> None:
         """Wake who waits for the output number to change."""
         futex_wake(ctypes.addressof(self.fields) + abi.Global.output_seq.offset)
 
     def close(self) -> None:
-        del self.fields
+        del self.fields, self._files
         self._memory.close()
         os.close(self.fd)
 

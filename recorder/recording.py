@@ -72,7 +72,7 @@ def record(options: RecordOptions) -> RecordResult:
             raise
         core = images.Core(core_image, child.fd_base, abi.FD_IMAGE, patch_cpuid)
         with _subreaper():
-            return _record(options, child, writer, core, hello)
+            return _record(options, child, writer, core, hello, page)
     finally:
         os.close(image_fd)
         hello.close()
@@ -80,11 +80,16 @@ def record(options: RecordOptions) -> RecordResult:
 
 
 def _record(
-    options: RecordOptions, child: launch.Launch, writer: TraceWriter, core: images.Core, hello: Channel
+    options: RecordOptions,
+    child: launch.Launch,
+    writer: TraceWriter,
+    core: images.Core,
+    hello: Channel,
+    page: GlobalPage,
 ) -> RecordResult:
     files = FileTable(writer)
     with Signals() as signals:
-        supervisor = Supervisor(writer, files, core, hello, signals, options.notify)
+        supervisor = Supervisor(writer, files, core, hello, signals, options.notify, page.remember)
         try:
             _start(child, writer, files, core, supervisor)
         except BaseException:

@@ -13,7 +13,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from interfaces import abi
@@ -59,6 +59,7 @@ class Supervisor:
         hello: Channel,
         signals: Signals,
         notify: Callable[[str], None],
+        remember: Callable[[os.stat_result, int, bool, Sequence[int]], None],
     ) -> None:
         self.problem = ""
         self._writer = writer
@@ -67,6 +68,7 @@ class Supervisor:
         self._hello = hello
         self._signals = signals
         self._notify = notify
+        self._remember = remember
         self._selector = selectors.DefaultSelector()
         self._domains: dict[int, Domain] = {}
         self._processes: set[Process] = set()
@@ -415,9 +417,12 @@ class Supervisor:
                 sites = list(cpuid_sites.sites(fd))
             elif mapped.number and prot & PROT_EXEC:
                 sites = cpuid_sites.in_mapping(fd, offset, length)
-        packed = b"".join(site.to_bytes(4, "little") for site in sites[:_PATCHES_MAX] if site < 1 << 32)
+        sites = [site for site in sites[:_PATCHES_MAX] if site < 1 << 32]
+        packed = b"".join(site.to_bytes(4, "little") for site in sites)
         own = mapped.number != 0 and not mapped.whole
-        answer = Message(abi.Msg.MAP_FILE, a=mapped.number, b=len(packed) // 4, c=elf and mapped.whole, d=own)
+        if mapped.number and mapped.whole:
+            self._remember(os.fstat(fd), mapped.number, elf, sites if elf else ())
+        answer = Message(abi.Msg.MAP_FILE, a=mapped.number, b=len(sites), d=own)
         return answer, packed
 
     def _report(self, process: Process, message: Message) -> None:

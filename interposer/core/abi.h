@@ -272,6 +272,31 @@ struct rr_global {
 };
 _Static_assert(sizeof(struct rr_global) <= 4096, "global");
 
+/* ---- behind it: the system's files whose answer to RR_M_MAP_FILE holds for the whole recording, so that each is
+ * asked for once. The recorder adds to them; `count` is published last. ---- */
+#define RR_FILES (RR_GLOBAL + 0x1000ul)
+#define RR_FILES_MAX 512u
+#define RR_FILE_SITES_MAX 16384u
+#define RR_GLOBAL_SIZE 0x20000u
+
+struct rr_known_file {
+  u64 dev, ino, size;
+  u64 mtime, mtime_nsec, ctime, ctime_nsec;
+  u32 file;   /* its number in the trace */
+  u32 elf;    /* 0: the answer does not hold for executable mappings */
+  u32 nsites; /* CPUID instructions: file offsets, ascending, from sites[first_site] on */
+  u32 first_site;
+};
+_Static_assert(sizeof(struct rr_known_file) == 72, "known file");
+
+struct rr_known_files {
+  u32 count;
+  u32 nsites;
+  struct rr_known_file files[RR_FILES_MAX];
+  u32 sites[RR_FILE_SITES_MAX];
+};
+_Static_assert(sizeof(struct rr_known_files) + 0x1000 <= RR_GLOBAL_SIZE, "known files");
+
 enum rr_global_flag {
   RR_GF_NO_PATCH = 1,   /* RR_PY_PATCH=0 */
   RR_GF_ONE_DOMAIN = 2,
@@ -291,8 +316,7 @@ enum rr_msg_type {
                           answered when the caller is seized: result 0, or -1: cannot trace, exec unrecorded */
   RR_M_EXEC_FAILED = 5,/* the recorder detaches; answered after */
   RR_M_MAP_FILE = 6,   /* fd: the mapped file. a = address, b = length, c = file offset, d = prot | flags << 32;
-                          answered: a = file number, b = npatches, c = 1: the answer holds for the whole file (dev, inode)
-                          and may be kept, d = 1: it is no file of the system's and may change; then npatches u32 file offsets of CPUID instructions in the same datagram */
+                          answered: a = file number, b = npatches, d = 1: it is no file of the system's and may change; then npatches u32 file offsets of CPUID instructions in the same datagram */
   RR_M_REPORT = 7,     /* something the user must know. a = enum rr_report, b, c, d = details. No answer */
   RR_M_DEATH = 8,      /* about to die of signal a (also when replaying). No answer */
   RR_M_IMAGE_UNSAFE = 9,

@@ -52,7 +52,7 @@ static void receive_own(struct thread *th) {
   SYS1(RR_NR_close, pair[1]);
   if (channel_receive(CONTROL, &msg, ranges, sizeof ranges, fds, 4) < 0 || msg.result || fds[3] < 0) SYS1(RR_NR_exit_group, 0);
   map_shared(RR_RING, RR_RING_SIZE, fds[0]);
-  map_shared(RR_GLOBAL, PAGE, fds[1]);
+  map_shared(RR_GLOBAL, RR_GLOBAL_SIZE, fds[1]);
   SYS1(RR_NR_close, fds[0]);
   move_fd(fds[1], RR_FD_GLOBAL);
   move_fd(fds[2], RR_FD_HELLO);

@@ -5,10 +5,6 @@
  */
 #include "core.h"
 
-struct known_file { u64 dev, ino; u32 file, npatches, first_patch, used; };
-static struct known_file known[64];
-static u32 patch_pool[8192], patches_used, known_next;
-
 int is_memory(u64 nr) {
   switch (nr) {
     case RR_NR_mmap: case RR_NR_munmap: case RR_NR_mremap: case RR_NR_mprotect: case RR_NR_brk: case RR_NR_madvise:
@@ -98,9 +94,18 @@ static void move_shared(const u64 *args, u64 to) {
 
 /* ---- what a mapping shows ---- */
 
-static struct known_file *known_file(const struct stat_k *s) {
-  for (u32 i = 0; i < 64; i++)
-    if (known[i].used && known[i].dev == s->dev && known[i].ino == s->ino) return &known[i];
+#define KNOWN ((const volatile struct rr_known_files *)RR_FILES)
+
+/* The recorder's earlier answer about this file, or NULL. */
+static const struct rr_known_file *known_file(const struct stat_k *s, u64 prot) {
+  u32 count = __atomic_load_n(&((struct rr_known_files *)RR_FILES)->count, __ATOMIC_ACQUIRE);
+  for (u32 i = 0; i < count && i < RR_FILES_MAX; i++) {
+    const struct rr_known_file *file = (const struct rr_known_file *)&KNOWN->files[i];
+    if (file->ino == s->ino && file->dev == s->dev && file->size == (u64)s->size && file->mtime == s->times[2] &&
+        file->mtime_nsec == s->times[3] && file->ctime == s->times[4] && file->ctime_nsec == s->times[5] &&
+        file->first_site + file->nsites <= RR_FILE_SITES_MAX)
+      return file->elf || !(prot & PROT_EXEC) ? file : NULL;
+  }
   return NULL;
 }
 
@@ -118,18 +123,18 @@ static void patch_all(u64 base, const u32 *offsets, u32 count, u64 prot) {
   }
 }
 
-/* Asks the recorder what this file is; adds RR_R_FILE to the event; patches CPUID instructions. Returns its number.
+/* Finds out, from the recorder if need be, what this file is; adds RR_R_FILE to the event; patches CPUID instructions. Returns its number.
  * `own`: it is no file of the system's, and may change. */
 static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const struct stat_k *s, int shared, int *own) {
   static u32 answer[2 + 2048];
   static u32 offsets[2048];
-  struct known_file *file = shared ? NULL : known_file(s);
+  const struct rr_known_file *file = shared ? NULL : known_file(s, args[2]);
   u32 number, npatches;
   const u32 *patches;
   if (file) {
     number = file->file;
-    npatches = file->npatches;
-    patches = &patch_pool[file->first_patch];
+    npatches = file->nsites;
+    patches = (const u32 *)&KNOWN->sites[file->first_site];
   } else {
     s32 fd = (s32)args[4];
     struct rr_msg msg = {.type = RR_M_MAP_FILE, .a = address, .b = args[1], .c = args[5], .d = args[2] | args[3] << 32};
@@ -138,16 +143,10 @@ static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const str
     *own = msg.d != 0;
     npatches = msg.b < 2048 ? (u32)msg.b : 2048;
     patches = offsets;
-    if (msg.c && patches_used + npatches <= 8192) {
-      file = &known[known_next++ % 64];
-      *file = (struct known_file){s->dev, s->ino, number, npatches, patches_used, 1};
-      copy_bytes(&patch_pool[patches_used], offsets, npatches * 4ul);
-      patches_used += npatches;
-    }
   }
   u32 n = 0;
   if (args[2] & PROT_EXEC && space.no_cpuid_fault)
-    for (u32 i = 0; i < npatches; i++)
+    for (u32 i = 0; i < npatches && n < 2048; i++)
       if (patches[i] >= args[5] && patches[i] + 2ul <= args[5] + args[1]) {
         answer[2 + n++] = (u32)(patches[i] - args[5]);
       }

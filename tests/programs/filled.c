@@ -1,4 +1,4 @@
-/* Reads of every length from 1 byte to 3 MB that give one byte, or eight, again and again: stored as that, replayed as the memory.
+/* filled.c - reads of 1 byte to 3 MB that give one byte, or eight, again and again: stored as that, replayed as the memory.
  * Prints a sum of all that was read, and writes each length back. */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -139,7 +139,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     sink = cast(Any, writer)
     core = Core(cast(Any, None), 1000, abi.FD_IMAGE, True)
     with Signals() as signals:
-        supervisor = Supervisor(sink, FileTable(sink), core, hello, signals, told.append)
+        supervisor = Supervisor(sink, FileTable(sink), core, hello, signals, told.append, lambda *_: None)
         fake = FakeCore(theirs)
         yield Bench(writer, supervisor, fake, told)
     for end in (hello, fake.hello, *fake.controls):
