@@ -6,21 +6,24 @@ import bisect
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from interfaces.libspec import load, shipped
 from interfaces.libspec.chooser import ENVIRONMENT, PROGRAM, Flow
+from interfaces.libspec.components import components, main_component
 from interfaces.libspec.model import Interface
 from interfaces.libspec.recorded import numbered
 from interfaces.libspec.show import LibFlag
+from interposer import elf
 from recorder.library import record_library
 from recorder.options import RecordOptions, RecordResult
 from tracefile import TraceReader
 
 LIBC = "libc"
 ORDER = "pthread"
+_SYSTEM = ("ld-linux", "libc.so", "libpthread.so", "frida-agent")
 _QUIET = LibFlag.RETURN | LibFlag.PART | LibFlag.ENTER
 
 
@@ -93,26 +96,80 @@ def loaded(modules: Modules, candidates: Sequence[Interface]) -> dict[str, Inter
     return found
 
 
-def profile(options: RecordOptions, tell: Callable[[str], None]) -> tuple[list[Flow], dict[str, Run]]:
-    """Flows between environment, libraries and program, and the runs they were measured in, by interface."""
+def node(interface: str, component: str) -> str:
+    """The name of a component in the graph."""
+    return interface if component == interface else f"{interface}: {component}"
+
+
+def profile(
+    options: RecordOptions, beneath: Mapping[str, Mapping[str, float]], tell: Callable[[str], None]
+) -> tuple[list[Flow], dict[str, Run]]:
+    """Flows between environment, libraries and program, and the runs they were measured in, by interface.
+
+    `beneath`: interface -> function -> what the system calls beneath it cost. It says which components of a
+    library the environment flows into: a function with none beneath gives nothing that a second run does not.
+    """
     order = load(ORDER)
     libc = load(LIBC)
     candidates = [load(name) for name in shipped() if name not in (LIBC, ORDER)]
     tell("profiling at the C library")
     runs = {LIBC: run(options, [libc, order])}
     homes = loaded(runs[LIBC].modules, candidates)
-    for interface in dict.fromkeys(item.name for item in homes.values()):
+    used = {item.name: item for item in homes.values()}
+    for interface in used:
         tell(f"profiling at {interface}")
-        runs[interface] = run(options, [load(interface), order])
-    flows: dict[tuple[str, str, str], list[int]] = {}
+        runs[interface] = run(options, [used[interface], order])
+    placed = {name: components(item) for name, item in used.items()}
+    total: Counter[tuple[str, str, str, str]] = Counter()
+    calls: Counter[tuple[str, str, str, str]] = Counter()
     for name, measured in runs.items():
-        source = ENVIRONMENT if name == LIBC else name
         for key, octets in measured.octets.items():
-            interface_name, _, path, _ = key
+            interface_name, function, path, _ = key
             if interface_name != name:
                 continue
-            target = homes[path].name if path in homes else PROGRAM
-            total = flows.setdefault((source, target, name), [0, 0])
-            total[0] += measured.calls[key]
-            total[1] += octets
-    return [Flow(a, b, calls, octets, name) for (a, b, name), (calls, octets) in flows.items()], runs
+            home = homes[path].name if path in homes else ""
+            if name == LIBC:
+                for component, share in _shares(home, placed, beneath):
+                    target = node(home, component) if home else PROGRAM
+                    total[ENVIRONMENT, target, name, LIBC] += round(octets * share)
+                    calls[ENVIRONMENT, target, name, LIBC] += round(measured.calls[key] * share)
+                continue
+            component = placed[name].get(function, main_component(placed[name]))
+            target = node(home, main_component(placed[home])) if home else PROGRAM
+            total[node(name, component), target, name, component] += octets
+            calls[node(name, component), target, name, component] += measured.calls[key]
+    flows = [
+        Flow(source, target, calls[key], octets, name, component)
+        for key, octets in total.items()
+        for source, target, name, component in [key]
+    ]
+    return flows, runs
+
+
+def _shares(
+    home: str, placed: Mapping[str, Mapping[str, str]], beneath: Mapping[str, Mapping[str, float]]
+) -> list[tuple[str, float]]:
+    """How what a library takes from the C library divides among its components."""
+    if not home:
+        return [("", 1.0)]
+    costs: Counter[str] = Counter()
+    for function, cost in beneath.get(home, {}).items():
+        costs[placed[home].get(function, main_component(dict(placed[home])))] += round(cost)
+    whole = sum(costs.values())
+    if not whole:
+        return [(main_component(dict(placed[home])), 1.0)]
+    return [(component, cost / whole) for component, cost in costs.items() if cost]
+
+
+def imported(modules: Modules, inside: Collection[str]) -> set[str] | None:
+    """Functions that modules outside these libraries (paths) import; None where one may look up any."""
+    names: set[str] = set()
+    for path in modules.paths():
+        if path in inside or os.path.basename(path).startswith(_SYSTEM):
+            continue
+        try:
+            symbols = list(elf.parse(Path(path).read_bytes()).symbols())
+        except (OSError, elf.ElfError):
+            continue
+        names.update(symbol.name.partition("@")[0] for symbol in symbols if not symbol.value)
+    return None if names & {"dlsym", "dlvsym"} else names

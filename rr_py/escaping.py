@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -106,7 +106,7 @@ def check(options: RecordOptions, interfaces: Sequence[Interface]) -> Escapes:
         found.processes = result.processes
         with Session.open(trace) as session:
             number = session.domain
-            candidates, found.unread = _candidates(session)
+            candidates, found.unread = _candidates(session, could_differ)
             sorter = _Sorter(interfaces, found)
             collector = Collector(session)
             modules: dict[str, None] = {}
@@ -122,13 +122,28 @@ def check(options: RecordOptions, interfaces: Sequence[Interface]) -> Escapes:
     return found
 
 
-def _candidates(session: Session) -> tuple[list[EventView], int]:
-    """The first MOST_STACKS events that could come out otherwise, and how many more there are."""
+def stacks(
+    trace: Path, wanted: Callable[[EventView], bool]
+) -> Iterator[tuple[EventView, Sequence[StackFrame]]]:
+    """The first MOST_STACKS events of a recording's first process that are wanted, with their stacks."""
+    from replayer import Session
+    from replayer.stacks import Collector, Wanted
+
+    with Session.open(trace) as session:
+        candidates, _ = _candidates(session, wanted)
+        collector = Collector(session)
+        for one in collector.collect(Wanted(event.number) for event in candidates):
+            yield session.reader.event(session.domain, one.wanted.event), one.frames
+        collector.close()
+
+
+def _candidates(session: Session, wanted: Callable[[EventView], bool]) -> tuple[list[EventView], int]:
+    """The first MOST_STACKS events that are wanted, and how many more there are."""
     found: list[EventView] = []
     more = 0
     for number in range(session.reader.event_count(session.domain)):
         event = session.reader.event(session.domain, number)
-        if could_differ(event):
+        if wanted(event):
             if len(found) < MOST_STACKS:
                 found.append(event)
             else:

@@ -1,9 +1,9 @@
 """The cheapest interface: a minimum cut between the environment and the program.
 
-Nodes are the environment, the modules of the program (its own, and libraries), each library once as a whole:
-functions of one library share its state, so it is cut as a whole or not at all (isolation). An edge says what
-flows from one to the other: bytes, calls. Its capacity is what logging it would cost. An edge that nobody can
-log (a library without an interface file) has no limit, so the cut goes around it.
+Nodes are the environment, the components of libraries (functions that share state are cut together or not at
+all: isolation; see components.py) and the program. An edge says what flows from one to the other: bytes and
+calls. Its capacity is what logging it would cost. An edge that nobody can log has no limit, so the cut goes
+around it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ OCTET_COST = 0.45
 class Flow:
     """What crossed from one node to another in the profiled runs.
 
-    `interface` is the interface file at which it can be logged, "" for none.
+    `interface` is the interface file at which it can be logged, "" for none; `component` is which of its
+    components it leaves.
     """
 
     source: str
@@ -36,6 +37,7 @@ class Flow:
     calls: int
     octets: int
     interface: str
+    component: str = ""
 
     @property
     def cost(self) -> float:
@@ -53,6 +55,10 @@ class Choice:
     @property
     def interfaces(self) -> tuple[str, ...]:
         return tuple(sorted({flow.interface for flow in self.cut}))
+
+    def components(self, interface: str) -> frozenset[str]:
+        """The components of an interface that are cut."""
+        return frozenset(flow.component for flow in self.cut if flow.interface == interface)
 
 
 def choose(flows: Iterable[Flow]) -> Choice:

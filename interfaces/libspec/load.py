@@ -96,22 +96,39 @@ def shipped() -> list[str]:
 
 
 def load_all(names: Iterable[str]) -> list[Interface]:
-    """Each interface once, in the order given; a file that only says `use = [...]` stands for several."""
-    wanted: dict[str, None] = {}
+    """Each interface once, in the order given; a file that only says `use = [...]` stands for several.
+
+    Of an entry `{ name = "zlib", only = ["gzopen", "gzread"] }` only these functions are taken.
+    """
+    from interfaces.libspec.restrict import restrict
+
+    wanted: dict[str, list[str] | None] = {}
     for name in names:
-        wanted.update(dict.fromkeys(_used(name) or [name]))
-    return [load(name) for name in wanted]
+        for used, only in _used(name) or [(name, None)]:
+            wanted[used] = None if used in wanted or only is None else only
+    return [load(name) if only is None else restrict(load(name), only) for name, only in wanted.items()]
 
 
-def _used(name: str) -> list[str]:
-    """The interfaces a file stands for, none for an ordinary file."""
+def _used(name: str) -> list[tuple[str, list[str] | None]]:
+    """The interfaces a file stands for and what is taken of each, none for an ordinary file."""
     if not ("/" in name or name.endswith(".toml")):
         return []
     try:
-        found = tomllib.loads(Path(name).read_text(encoding="utf-8")).get("use", [])
+        document = tomllib.loads(Path(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return []
-    return [str(item) for item in found] if isinstance(found, list) else []
+    if "use" not in document:
+        return []
+    found: list[tuple[str, list[str] | None]] = []
+    for item in document["use"] if isinstance(document["use"], list) else [None]:
+        match item:
+            case str():
+                found.append((item, None))
+            case {"name": str() as used, "only": [*only]} if all(isinstance(word, str) for word in only):
+                found.append((used, [str(word) for word in only]))
+            case _:
+                raise SpecError(name, "", "use", "is no list of names or of { name = ..., only = [...] }")
+    return found
 
 
 def load(name: str) -> Interface:

@@ -39,9 +39,10 @@ def schema() -> dict[str, Any]:
         "type": "object",
         "additionalProperties": table(module["callback"], ["prototype"]),
     }
+    part = table({"name": str, "only": list}, ["name", "only"])
     several = {
         "type": "object",
-        "properties": {"use": {"type": "array", "items": {"type": "string"}}},
+        "properties": {"use": {"type": "array", "items": {"oneOf": [{"type": "string"}, part]}}},
         "required": ["use"],
         "additionalProperties": False,
     }

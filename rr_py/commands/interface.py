@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +13,9 @@ from rr_py.text import count, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recorder.library_profile import Run
-
 SHOWN = 30
 STACK_SHOWN = 12
+FUNCTIONS_SHOWN = 15
 COMPLETE = ("libc", "pthread")
 """Interfaces that leave out what works on the program's own memory: their imports are no omissions."""
 
@@ -134,36 +131,49 @@ def check_command(interfaces: tuple[str, ...], program: tuple[str, ...]) -> None
 def suggest_command(output: str | None, svg: str | None, measure: bool, program: tuple[str, ...]) -> None:
     """Profile runs of PROGRAM and compute the interface that is cheapest to log.
 
-    The program runs once for each of its libraries that has an interface. Its data flow makes a graph; the
-    suggestion is the minimum cut between environment and program.
+    The program runs at the system-call interface, where stacks tell what lies beneath each function, and
+    once for each of its libraries that has an interface. Its data flow makes a graph; the suggestion is the
+    minimum cut between environment and program.
     """
-    from interfaces.libspec import load_all
     from interfaces.libspec.chooser import choose, picture
     from recorder import RecordOptions
     from recorder.library_profile import profile
+    from recorder.library_profile import run as run_at
+    from rr_py.suggesting import chosen, system_run, text_of
 
     options = RecordOptions(command=list(program))
-    flows, runs = profile(options, say)
+    say("profiling at system calls")
+    system = system_run(options)
+    flows, runs = profile(options, system.shares, say)
     choice = choose(flows)
-    names = choice.interfaces or ("libc",)
-    click.echo(f"{'from':12}  {'to':12}  {'calls':>10}  {'bytes':>9}  {'cost':>9}")
+    click.echo(f"{'system calls':>12}  {'bytes':>9}  {'calls':>7}  beneath the function")
+    by_size = sorted(system.functions.items(), key=lambda item: (-item[1].octets, -item[1].system_calls))
+    for (module, function), beneath in by_size[:FUNCTIONS_SHOWN]:
+        click.echo(
+            f"{count(beneath.system_calls):>12}  {size(beneath.octets):>9}  {count(beneath.calls):>7}  "
+            f"{function} ({module})"
+        )
+    click.echo(f"\n{'from':20}  {'to':20}  {'calls':>10}  {'bytes':>9}  {'cost':>9}")
     cut = set(choice.cut)
     for flow in sorted(flows, key=lambda flow: (flow.source, flow.target)):
         mark = f"  cut: {flow.interface}" if flow in cut else ""
         click.echo(
-            f"{flow.source:12}  {flow.target:12}  {count(flow.calls):>10}  {size(flow.octets):>9}  "
+            f"{flow.source:20}  {flow.target:20}  {count(flow.calls):>10}  {size(flow.octets):>9}  "
             f"{size(int(flow.cost)):>9}{mark}"
         )
+    interfaces = chosen(choice, runs)
+    names = [item.name for item in interfaces if item.name != "pthread"]
     at_calls = False
+    click.echo("")
     if measure:
-        from recorder.library_profile import run as run_at
-
-        cut_run = run_at(options, load_all([*names, "pthread"]))
-        calls, octets = system_calls(options)
-        at_calls = octets < cut_run.size
+        cut_run = run_at(options, interfaces)
+        at_calls = system.size < cut_run.size
         table(
-            [("system calls", calls, octets), ("the cut", cut_run.result.events, cut_run.size)]
-            + [(name, item.result.events, item.size) for name, item in runs.items()]
+            [
+                ("system calls", system.events, system.size),
+                ("the cut", cut_run.result.events, cut_run.size),
+                *((f"only {name}", item.result.events, item.size) for name, item in runs.items()),
+            ]
         )
     if svg:
         Path(svg).write_text(picture(flows, choice), encoding="utf-8")
@@ -172,39 +182,8 @@ def suggest_command(output: str | None, svg: str | None, measure: bool, program:
         return
     click.echo(f"suggested: {' '.join(f'--interface {name}' for name in names)}")
     if output:
-        Path(output).write_text(suggestion(program, names, runs), encoding="utf-8")
+        Path(output).write_text(text_of(program, interfaces, runs, SHOWN), encoding="utf-8")
         click.echo(f"written to {output}; record with: rr-py record --interface {output} -- {program[0]} ...")
-
-
-def suggestion(program: Sequence[str], names: Sequence[str], runs: dict[str, Run]) -> str:
-    """The text of an interface file that uses several."""
-    lines = [
-        f"# Suggested by rr-py interface suggest for {os.path.basename(program[0])}.",
-        f"use = [{', '.join(repr(name) for name in names)}]".replace("'", '"'),
-        "",
-    ]
-    for name in names:
-        used: Counter[str] = Counter()
-        for (interface, function, _, _), calls in runs[name].calls.items():
-            if interface == name:
-                used[function] += calls
-        lines += [f"# {name}:"] + [
-            f"#   {calls:>9}  {function}" for function, calls in used.most_common(SHOWN)
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def system_calls(options: object) -> tuple[int, int]:
-    """Events and bytes of a recording at the system-call interface."""
-    import tempfile
-
-    from recorder import RecordOptions, record
-
-    assert isinstance(options, RecordOptions)
-    with tempfile.TemporaryDirectory(prefix="rr-py-profile-") as folder:
-        trace = Path(folder) / "trace.bin"
-        result = record(options._replace(trace=trace))
-        return result.events, trace.stat().st_size
 
 
 def table(rows: Sequence[tuple[str, int, int]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import sqlite3
@@ -171,19 +170,6 @@ def test_stubs_of_all_shipped_interfaces_compile(tool: Tool) -> None:
     done = tool("record", "-q", "-o", "t.bin", *options, "true")
     assert done.status == 0, done.err
     assert "cannot be made" not in done.err
-
-
-def test_suggest_cuts_where_least_flows(tool: Tool, build: Build, tmp_path: Path) -> None:
-    """A library reads three megabytes and hands over one number."""
-    (tmp_path / "data.gz").write_bytes(gzip.compress(os.urandom(3000000), 1))
-    program = build("app", (PROGRAMS / "far.c").read_text(), "-lz")
-    done = tool("interface", "suggest", "-o", "app.toml", "--svg", "app.svg", "--", str(program))
-    assert b"suggested: --interface libc --interface zlib" in done.out, done.err
-    assert "<svg" in (tmp_path / "app.svg").read_text()
-    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "app.toml", str(program))
-    assert (tmp_path / "t.bin").stat().st_size < 100000
-    (tmp_path / "data.gz").unlink()
-    same(tool, (recorded.out, recorded.status))
 
 
 def test_attach_watches_and_leaves_the_process_alone(tool: Tool, build: Build) -> None:
