@@ -164,11 +164,16 @@ class RowList(ScrollView):
         if not height:
             return
         if centre and not top <= self.position < top + height:
-            self.scroll_to(y=max(self.position - height // 2, 0), animate=False, immediate=True, force=True)
+            self._scroll(max(self.position - height // 2, 0))
         elif self.position < top:
-            self.scroll_to(y=self.position, animate=False, immediate=True, force=True)
+            self._scroll(self.position)
         elif self.position >= top + height:
-            self.scroll_to(y=self.position - height + 1, animate=False, immediate=True, force=True)
+            self._scroll(self.position - height + 1)
+
+    def _scroll(self, top: int) -> None:
+        """Begin with a line at once, also where the scroll bar does not exist yet: then it has to be told."""
+        self.scroll_to(y=top, animate=False, immediate=True, force=True)
+        self.vertical_scrollbar.position = self.scroll_offset.y
 
 
 def _under_cursor(strip: Strip, focused: bool) -> list[Segment]:

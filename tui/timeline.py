@@ -60,6 +60,7 @@ class TimelineView(RowList):
         self.marks: list[Mark] = []
         self.pinned: list[int] = []
         self._fresh = True
+        self._wanted: int | None = None
 
     @property
     def row_count(self) -> int:
@@ -88,29 +89,33 @@ class TimelineView(RowList):
     def show(self, timeline: Timeline) -> None:
         """Show lanes, the pinned ones first."""
         before = self.lane
+        wanted = self._wanted if self._wanted is not None else before.task if before is not None else None
+        self._wanted = None
         order = {task: place for place, task in enumerate(self.pinned)}
         timeline.lanes.sort(key=lambda lane: order.get(lane.task, len(order)))
         self.timeline = timeline
-        if before is not None:
-            self.put_on(before.task)
         self.resize_rows()
+        if wanted is not None:
+            self.put_on(wanted)
 
     def point(self, task: int, when: int) -> None:
         """Follow the list of events: put the cursor on a thread and a moment, and show both."""
         self.when = when
-        self.put_on(task)
+        self._wanted = None if self.put_on(task) else task
         if not self.span[0] <= when <= self.span[1]:
             width = self.span[1] - self.span[0]
             self._look_at(when - width // 2, width)
         self.refresh()
 
-    def put_on(self, task: int) -> None:
-        """Put the cursor on a thread's lane."""
+    def put_on(self, task: int) -> bool:
+        """Put the cursor on a thread's lane; whether it is there."""
         lanes = self.timeline.lanes if self.timeline is not None else []
         for place, lane in enumerate(lanes):
             if lane.task == task:
                 with self.prevent(RowList.Moved):
                     self.move_to(place)
+                return True
+        return False
 
     def pin(self) -> None:
         """Keep the lane on top, or no longer."""

@@ -334,9 +334,14 @@ async def test_columns_are_chosen_sized_and_moved(small: Path) -> None:
 async def test_the_timeline_is_zoomed_panned_and_pinned(small: Path) -> None:
     """GIVEN the timeline WHEN moved in THEN the list follows; zoom, the whole, and pins do as they say."""
     async with opened(small) as (app, pilot):
+        assert app.row is not None
+        thread = app.model.index.task_id(app.row)
         await press(pilot, "2")
         lanes = app.lanes
         whole = lanes.span
+        assert lanes.lane is not None
+        assert lanes.lane.task == thread
+        await press(pilot, "home")
         await press(pilot, *["right"] * 30)
         row = app.row
         assert row is not None
