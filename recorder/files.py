@@ -170,6 +170,10 @@ class FileTable:
                 )
         self._unhashed.clear()
 
+    def belongs_to_system(self, fd: int) -> bool:
+        """Whether this is a file of the system's, which nobody is expected to change. OSError: it is gone."""
+        return self._is_system(os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd))
+
     def _is_system(self, path: str, status: os.stat_result) -> bool:
         return (
             status.st_uid == self._owner

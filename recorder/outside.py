@@ -15,7 +15,6 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from interfaces import abi
@@ -48,8 +47,7 @@ class Shared(NamedTuple):
         )
 
 
-@dataclass(slots=True)
-class _Object:
+class _Object(NamedTuple):
     domain: int
     process: int
     name: str

@@ -272,10 +272,17 @@ class Supervisor:
             )
         process.channel.send(answer, fds=fds)
         if received.message.a != abi.Share.ALL:
-            segment = received.message.b if received.message.a == abi.Share.SYSV else None
             with contextlib.suppress(OSError):
-                self._outside.mapped(process.domain.number, process.pid, received.fds, segment)
+                self._watch(process, received)
             self._look_outside()
+
+    def _watch(self, process: Process, received: Received) -> None:
+        """Something is mapped shared: look who else writes it, unless it is a system file that is read."""
+        message, fds = received.message, received.fds
+        if fds and not message.c & 1 and self._files.belongs_to_system(fds[0]):
+            return
+        segment = message.b if message.a == abi.Share.SYSV else None
+        self._outside.mapped(process.domain.number, process.pid, fds, segment)
 
     def _look_outside(self, ending: int | None = None) -> None:
         for shared in self._outside.look(ending):
