@@ -21,12 +21,16 @@ def test_sqlite_shell_without_its_database(tool: Tool, tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("create table t(a, b, c)")
         db.executemany("insert into t values (?, ?, ?)", [(i, f"n{i}", i / 3) for i in range(500)])
+        db.execute("create table big as select zeroblob(1000000) as z from t limit 100")
     db.close()
-    query = "select *, upper(b) from t; select count(*), sum(c) from t; select * from missing"
+    assert path.stat().st_size > 100_000_000
+    query = "select *, upper(b) from t; select * from missing; select sum(length(hex(z))) from big;"
+    query += "".join(f"select {i}, count(*), sum(c) from t where a % 200 = {i};" for i in range(200))
     expected = both(tool, "sqlite3,libc", "sqlite3", "-init", "/dev/null", str(path), query)
-    assert b"N499" in expected[0]
+    assert b"N499" in expected[0] and b"\n199|" in expected[0]
     path.unlink()
     same(tool, expected)
+    assert (tmp_path / "t.bin").stat().st_size < 1_000_000
 
 
 PYTHON = """
@@ -112,6 +116,27 @@ def test_own_library_with_everything(tool: Tool, build: Build, tmp_path: Path) -
     assert recorded.status == 3, recorded.err
     replayed = tool("replay", "t.bin")
     assert (replayed.out, replayed.status) == (recorded.out, 3), replayed.err
+
+
+def test_functions_of_the_program_that_the_library_calls(tool: Tool, build: Build) -> None:
+    """qsort and bsearch call back hundreds of times; snprintf is variadic."""
+    program = build("sorts", (PROGRAMS / "sorts.c").read_text())
+    expected = both(tool, str(PROGRAMS / "sorts.toml"), str(program))
+    assert b"42 words 2.500 x 1099511627776   9.2|left    |" in expected[0]
+    same(tool, expected)
+    text = tool("dump", "t.bin").out
+    assert text.count(b"-> order(") > 100 and b"<- order returns" in text
+
+
+def test_curl_write_functions_and_options(tool: Tool, build: Build, tmp_path: Path) -> None:
+    need(next(Path("/usr/lib").glob("*/libcurl.so.4"), None), "libcurl")
+    program = build("fetch", (PROGRAMS / "fetch.c").read_text(), "-l:libcurl.so.4")
+    page = tmp_path / "page"
+    page.write_text("line\n" * 40000)
+    expected = both(tool, "libcurl", str(program), f"file://{page}")
+    assert b"No error: body 200000 " in expected[0] and b"head " in expected[0]
+    page.unlink()
+    same(tool, expected)
 
 
 def test_divergence_names_function_and_argument(tool: Tool, build: Build, tmp_path: Path) -> None:
