@@ -43,7 +43,7 @@ FUNCTION_KEYS = {
     "ends": bool,
     "refuse": int,
 }
-CALLBACK_KEYS = {"prototype": str, "args": dict, "returns": str}
+CALLBACK_KEYS = {"prototype": str, "args": dict, "returns": str, "symbol": str}
 SPECIALS = frozenset(
     {
         "pthread_create",
@@ -249,7 +249,11 @@ class _Reader:
         where = f"callback {name}"
         names = frozenset(param for param, _ in prototype.parameters) | {"result"}
         parameters = self._parameters(where, table, prototype, names, given=True)
-        return Callback(name, prototype.returns, parameters)
+        result = table.get("returns", "value")
+        if result not in ("value", "handle"):
+            problem = "is 'value' (compared) or 'handle' (the program's own)"
+            raise SpecError(self.file, where, "returns", problem)
+        return Callback(name, prototype.returns, parameters, table.get("symbol", ""), result)
 
     def _function(self, name: str, table: dict[str, Any], prototype: Prototype) -> Function:
         where = f"function {name}"

@@ -126,11 +126,15 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """A type of function of the program that the library calls."""
+    """A type of function of the program that the library calls, or, with a `symbol`, the one function of this
+    name that the library imports from the program. `result`: what its result is to the library.
+    """
 
     name: str
     returns: CType
     parameters: tuple[Parameter, ...]
+    symbol: str = ""
+    result: str = "value"
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,28 @@ function matches(module, soname) {
   return module.name === soname || module.name.startsWith(soname + '.');
 }
 
+// Functions that the library imports from the program: what it calls of them during a logged call is a call back.
+// They are replaced where they stand: a library that is being loaded has no linkage table yet.
+function importsFrom(index) {
+  const part = parts[index];
+  for (const name of Object.keys(part.symbols)) {
+    const symbol = part.symbols[name];
+    const slot = part.names['rr_fns_' + name];
+    if (!slot.readPointer().isNull()) continue;
+    const target = Module.findGlobalExportByName(symbol);
+    if (target === null) { problems.push([symbol, 'symbol', 'nobody exports it']); continue; }
+    const stub = new NativeFunction(part.module['rr_first_' + name], 'pointer', [])();
+    slot.writePointer(target);
+    try {
+      slot.writePointer(Interceptor.replaceFast(target, stub));
+    } catch (e) {
+      const copy = moveTiny(target, stub);
+      if (copy !== null) slot.writePointer(copy); else problems.push([symbol, 'hook', String(e.message)]);
+    }
+  }
+  Interceptor.flush();
+}
+
 // Functions of the C library are replaced when somebody imports them, or may look them up: there are many.
 function completeSystem() {
   plan.interfaces.forEach((item, index) => {
@@ -250,6 +272,7 @@ function seen(module) {
       if (!((item.name + module.path) in loaded)) {
         loaded[item.name + module.path] = { interface: item.name, module };
         install(index, module);
+        importsFrom(index);
         const missing = parts[index].functions.filter(f => !f.optional && !f.done && module.findExportByName(f.name) === null)
           .map(f => f.name);
         emit({ type: 'loaded', name: item.name, module: module.name, path: module.path, missing, problems: problems.splice(0) });
@@ -306,7 +329,7 @@ rpc.exports = {
       foreign(uint64(module.rr_begins.toString()), module.rr_ends.sub(module.rr_begins).toInt32());
       for (const name of Object.keys(item.callbacks))
         callbacks.add(8 * item.callbacks[name]).writePointer(module['rr_cbr_' + name]);
-      parts.push({ module, orig, alt, functions: item.functions.map(f => Object.assign({ done: false }, f)) });
+      parts.push({ module, orig, alt, symbols: item.symbols, names: mine, functions: item.functions.map(f => Object.assign({ done: false }, f)) });
     });
     for (const module of Process.enumerateModules()) importsOf(module);
     Process.attachModuleObserver({ onAdded(module) { seen(module); }, onRemoved() {} });

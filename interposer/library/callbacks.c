@@ -34,14 +34,16 @@ void rr_replay_begin(struct rr_call *c, struct rr_event *e)
 	c->t = self(); c->base = c->t->len; c->nr = e->nr; c->replaying = 1; c->flags = RR_L_RETURN;
 }
 
-void rr_replay_end(struct rr_call *c)
+/* `handle`: the result is an object of the program's, known to the log under its address at that time. */
+void rr_replay_end(struct rr_call *c, int handle)
 {
 	struct rr_event *e = turn(c), *full;
 	if (e->nr != c->nr || !(e->flags & RR_L_RETURN)) diverge(c, D_CALL, 255, c->nr, e->nr);
 	full = whole(c, e);
 	c->in_end = c->t->len;
 	compare(c, full);
-	if (full->result != c->result) diverge(c, D_RESULT, 255, c->result, full->result);
+	if (handle) map_put(full->result, c->result);
+	else if (full->result != c->result) diverge(c, D_RESULT, 255, c->result, full->result);
 	consumed(event_at(ctl->cursor));
 	c->t->len = c->base;
 }

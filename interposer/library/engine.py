@@ -113,6 +113,7 @@ class Plan:
                     "libraries": list(item.interface.libraries),
                     "source": generate.source(item, header),
                     "callbacks": item.callbacks,
+                    "symbols": {c.name: c.symbol for c in item.interface.callbacks.values() if c.symbol},
                     "functions": [
                         {
                             "name": f.name,

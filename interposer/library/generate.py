@@ -550,21 +550,23 @@ def _callback(callback: Callback, number: int) -> list[str]:
         f"\t{assign}rr_o({arguments});",
         *keep,
         *[line for line in filled if "rr_g_" not in line],
-        "\trr_replay_end(&rr_c);",
+        f"\trr_replay_end(&rr_c, {int(callback.result == 'handle')});",
         "}",
     ]
+    count = 1 if callback.symbol else CALLBACK_SLOTS
     slots = [
         "static "
         + returns.declare(f"rr_cb_{name}_{i}({declared or 'void'}) ")
         + f"{{ {'' if returns.kind == 'void' else 'return '}"
         + f"rr_cb_{name}({i}{', ' if arguments else ''}{arguments}); }}"
-        for i in range(CALLBACK_SLOTS)
+        for i in range(count)
     ]
-    table = ", ".join(f"rr_cb_{name}_{i}" for i in range(CALLBACK_SLOTS))
+    table = ", ".join(f"rr_cb_{name}_{i}" for i in range(count))
     return [
         f"extern void *rr_fns_{name}[];",
         *stub,
         *slots,
-        f"static void *rr_stubs_{name}[{CALLBACK_SLOTS}] = {{ {table} }};",
+        f"static void *rr_stubs_{name}[{count}] = {{ {table} }};",
+        f"void *rr_first_{name}(void) {{ return rr_stubs_{name}[0]; }}",
         *replayed,
     ]

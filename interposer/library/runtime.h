@@ -65,7 +65,7 @@ extern void rr_live_leave(struct rr_call *c);
 extern void rr_data(struct rr_call *c, int arg, void *p);
 extern void *rr_translate(u64 recorded);
 extern void rr_end(struct rr_call *c);
-extern void rr_replay_end(struct rr_call *c);
+extern void rr_replay_end(struct rr_call *c, int handle);
 extern int rr_create(struct rr_call *c, void *orig, void *thread, void *attr, void *run, void *arg);
 extern void rr_callback_enter(struct rr_call *c, int slot);
 extern void rr_callback_leave(struct rr_call *c);

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interfaces.libspec import shipped
-from tests.library.conftest import PROGRAMS, Build, Tool, both, need, same
+from tests.library.conftest import PROGRAMS, ROOT, Build, Tool, both, need, same
 
 
 def test_sqlite_shell_without_its_database(tool: Tool, tmp_path: Path) -> None:
@@ -136,6 +136,23 @@ def test_curl_write_functions_and_options(tool: Tool, build: Build, tmp_path: Pa
     expected = both(tool, "libcurl", str(program), f"file://{page}")
     assert b"No error: body 200000 " in expected[0] and b"head " in expected[0]
     page.unlink()
+    same(tool, expected)
+
+
+def test_python_extension_at_the_c_api(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """What the module calls of Python is called again, and gives the objects the log names."""
+    example = ROOT / "examples" / "python_extension"
+    ask = "import sysconfig; print(sysconfig.get_path('include'))"
+    done = subprocess.run(["/usr/bin/python3", "-c", ask], capture_output=True, text=True, check=True)
+    include = done.stdout.strip()
+    need(Path(include, "Python.h").exists(), "Python.h of the system's Python")
+    build("sensor.so", (example / "sensor.c").read_text(), f"-I{include}", shared=True)
+    (tmp_path / "readings.txt").write_text("mon 3\ntue 4\n")
+    shutil.copy(example / "station.py", tmp_path)
+    command = ["/usr/bin/python3", "station.py"]
+    expected = both(tool, str(example / "sensor.toml"), *command)
+    assert b"['tue', '4']" in expected[0] and b"ValueError 0 to 64 bytes" in expected[0]
+    (tmp_path / "readings.txt").unlink()
     same(tool, expected)
 
 
