@@ -312,11 +312,18 @@ s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip) {
   return result;
 }
 
+#define LARGE_NS 20000000ul
+
+/* Every so many events; where memory is so large that this takes long, no more than a quarter of the time. */
 static void maybe_checksum(struct thread *th) {
-  static u64 last;
+  static u64 last, ended, took;
   if (!RING->checksum_every || RING->event_count - last < RING->checksum_every) return;
+  u64 began = now_precise();
+  if (took > LARGE_NS && began - ended < 3 * took) return;
   last = RING->event_count;
   checksum_event(th);
+  ended = now_precise();
+  took = ended - began;
 }
 
 void record_call(struct thread *th, u64 nr, u64 *args, u64 ip) {
