@@ -325,6 +325,15 @@ class Ring(ctypes.LittleEndianStructure):
     ]
 
 
+FILE_WRITES = 16
+
+
+class FileWrite(ctypes.LittleEndianStructure):
+    """struct rr_file_write: a part of a file that was written."""
+
+    _fields_ = [("dev", _u64), ("ino", _u64), ("from", _u64), ("to", _u64), ("size", _u64)]
+
+
 class Global(ctypes.LittleEndianStructure):
     """struct rr_global: the page all processes of a session share."""
 
@@ -352,6 +361,11 @@ class Global(ctypes.LittleEndianStructure):
         ("tsc_start_ns", _u64),
         ("tsc_rate", _u64),
         ("reserved", _u64 * 13),
+        ("mapped_generation", _u32),
+        ("writes_lock", _u32),
+        ("writes", _u64),
+        ("mapped_files", _u64 * 32),
+        ("file_writes", FileWrite * FILE_WRITES),
     ]
 
 

@@ -250,6 +250,11 @@ enum rr_stop {
 };
 
 /* ---- the page all processes of a recording share ---- */
+#define RR_FILE_WRITES 16u
+struct rr_file_write { /* bytes [from, to) of a file, which has `size` bytes now */
+  u64 dev, ino, from, to, size;
+};
+
 struct rr_global {
   u32 magic, version;
   u32 mode;            /* enum rr_ring_state: RR_RECORDING or RR_REPLAYING */
@@ -269,6 +274,12 @@ struct rr_global {
   u64 tsc_start, tsc_start_ns; /* recording: a reading of the time stamp counter, and of CLOCK_MONOTONIC_RAW then */
   u64 tsc_rate;                /* ticks a nanosecond, times 2^32; 0: not known yet */
   u64 reserved[13];
+  /* recording: files that some process maps, and what was written to them */
+  u32 mapped_generation; /* of mapped_files; never 0 */
+  u32 writes_lock;       /* 0 or a tid; taken for a bounded time */
+  u64 writes;            /* all so far; the latest stay in file_writes */
+  u64 mapped_files[32];  /* bits of a hash of device and inode */
+  struct rr_file_write file_writes[RR_FILE_WRITES];
 };
 _Static_assert(sizeof(struct rr_global) <= 4096, "global");
 

@@ -79,7 +79,7 @@ struct process {
   struct sigaction_k actions[65]; /* the program's own dispositions */
   u8 fd_class[FD_CACHE];          /* enum fd_class */
   u8 fd_waits[FD_CACHE];          /* 0 unknown, 1 a call on it may wait, 2 it never does */
-  u32 unmapped[FD_CACHE];         /* = space.map_generation: no shared mapping shows this descriptor's file */
+  u32 unmapped[FD_CACHE];         /* = GLOBAL->mapped_generation: no mapping shows this descriptor's file */
   u32 kept_file;    /* replay: the file mapped last (0: none), which is open as kept_fd */
   s32 kept_fd;
   u64 kept_shift;   /* what its offsets differ by in kept_fd */
@@ -98,7 +98,7 @@ struct space {
   u32 nshared;          /* entries of `shared` in use */
   u32 map_changes;       /* calls that may have changed which memory is writable; 0: none yet */
   u32 grows_down;        /* the program has a mapping that grows by itself */
-  u32 map_generation;    /* of `shared`; never 0 */
+  u64 writes_seen;        /* of GLOBAL->writes: those that are in the log */
   u32 writable_shared;  /* of them writable, and anonymous ones: decides whether a fork shares the domain */
   u32 display_client;     /* connected to an X server */
   u32 stack_grows;        /* replay: the main stack grows as the kernel lets it */
@@ -421,7 +421,12 @@ int is_memory(u64 nr);
 s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip);
 s64 replay_memory(struct thread *th, u64 nr, u64 *args, const struct rr_event *event);
 void replay_length(const struct rr_region *region);
+static inline u64 page_up(u64 value) { return (value + PAGE - 1) & ~(PAGE - 1); }
+
+/* ---- filewrites.c ---- */
+void watch_file(const struct stat_k *s);
 void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result);
+void log_writes_of_others(struct thread *th, u64 nr, u64 ip);
 
 /* ---- fds.c ---- */
 enum fd_class { FD_UNKNOWN = 0, FD_OUT = 1, FD_ERR = 2, FD_OTHER = 3, FD_MEMORY = 4, FD_FOREIGN_MEMORY = 5 };

@@ -12,9 +12,9 @@ struct answer { /* published by state, which is written last */
   u32 leaf, sub;
   u32 out[4];
 };
-#define KNOWN ((struct answer *)(RR_GLOBAL + 1024))
-#define NKNOWN ((4096 - 1024) / sizeof(struct answer))
-_Static_assert(sizeof(struct rr_global) <= 1024, "the answers lie behind the fields");
+#define KNOWN ((struct answer *)(RR_GLOBAL + 1280))
+#define NKNOWN ((4096 - 1280) / sizeof(struct answer))
+_Static_assert(sizeof(struct rr_global) <= 1280, "the answers lie behind the fields");
 
 static void execute(u32 leaf, u32 sub, u32 *out) {
   if (!space.no_cpuid_fault) SYS2(RR_NR_arch_prctl, ARCH_SET_CPUID, 1);

@@ -13,8 +13,6 @@ int is_memory(u64 nr) {
   }
 }
 
-static u64 page_up(u64 value) { return (value + PAGE - 1) & ~(PAGE - 1); }
-
 static int overlaps_core(u64 address, u64 len) {
   u64 end = address + page_up(len);
   return len && ((address < RR_END && end > RR_BASE) || (address < RR_SLOT_TABLE + RR_SLOT_TABLE_SIZE && end > RR_SLOT_TABLE));
@@ -27,7 +25,6 @@ static void count_shared(void) {
   for (u32 i = 0; i < space.nshared; i++) writable += space.shared[i].writable;
   if (space.nshared == MAX_SHARED_MAPS) writable = 1;
   space.writable_shared = writable;
-  if (!++space.map_generation) space.map_generation = 1;
 }
 
 static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 offset, int writable, u32 file) {
@@ -49,6 +46,7 @@ static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 of
 /* A page of a private mapping that the program has not written shows what is written to the file. */
 static void remember_private(u64 address, u64 len, const struct stat_k *s, u64 offset) {
   if (space.nshared >= MAX_SHARED_MAPS / 2) return;
+  watch_file(s);
   remember_shared(address, len, s, offset, 0, 0);
   space.shared[space.nshared - 1].private = 1;
 }
@@ -174,6 +172,7 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
     } else if (SYS2(RR_NR_fstat, (s32)args[4], &s) >= 0) {
       int writable = shared && (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0;
       int own = 0;
+      if (shared) watch_file(&s);
       u32 file = log_mapped(th, args, (u64)result, &s, shared, &own);
       if (shared)
         remember_shared((u64)result, len, &s, args[5], writable, file);
@@ -245,84 +244,6 @@ s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (nr == RR_NR_munmap && result >= 0 && space.nshared) forget_shared(args[0], args[1]);
   if (nr == RR_NR_mremap && result >= 0 && space.nshared) move_shared(args, (u64)result);
   return record_made(th, nr, args, ip, result);
-}
-
-/* ---- what a call on a file does to a shared mapping of it ---- */
-
-static int is_mapped(const struct stat_k *s) {
-  for (u32 i = 0; i < space.nshared; i++)
-    if (space.shared[i].ino == s->ino && space.shared[i].dev == s->dev) return 1;
-  return 0;
-}
-
-/* Pages behind a file's end cannot be touched, and come into being when it grows. */
-static void log_length(struct thread *th, const struct stat_k *s) {
-  struct rr_length length = {.bytes = page_up((u64)s->size)};
-  for (u32 i = 0; i < space.nshared; i++) {
-    struct shared_map *m = &space.shared[i];
-    if (!m->ino || m->private || m->ino != s->ino || m->dev != s->dev || m->size == length.bytes) continue;
-    m->size = length.bytes;
-    if (!length.file && m->file) {
-      length.file = m->file;
-      log_bytes(th, RR_R_LENGTH, 255, 0, &length, sizeof length);
-    }
-  }
-}
-
-static void log_range(struct thread *th, const struct stat_k *s, u64 from, u64 to) {
-  for (u32 i = 0; i < space.nshared; i++) {
-    struct shared_map *m = &space.shared[i];
-    if (!m->ino || m->ino != s->ino || m->dev != s->dev) continue;
-    u64 low = from > m->off ? from : m->off, high = to < m->off + m->len ? to : m->off + m->len;
-    u64 end = page_up((u64)s->size);
-    if (m->private && end > m->size) end = m->size; /* what the file has gained has no place in a replay's copy */
-    if (high > end) high = end;
-    if (low < high) log_region(th, RR_R_OUT, 255, m->addr + (low - m->off), high - low);
-  }
-}
-
-void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result) {
-  s32 fd = (s32)args[0];
-  u64 from, to;
-  struct stat_k s;
-  switch (nr) {
-    case RR_NR_write: case RR_NR_writev: case RR_NR_sendfile:
-    case RR_NR_pwrite64: case RR_NR_pwritev: case RR_NR_pwritev2: case RR_NR_ftruncate: case RR_NR_fallocate: break;
-    case RR_NR_copy_file_range: case RR_NR_splice: fd = (s32)args[2]; break;
-    case RR_NR_open: case RR_NR_creat: case RR_NR_openat:
-      if (nr != RR_NR_creat && !(args[nr == RR_NR_open ? 1 : 2] & O_TRUNC)) return;
-      fd = (s32)result;
-      break;
-    case RR_NR_truncate: break;
-    default: return;
-  }
-  u32 *unmapped = nr != RR_NR_truncate && (u32)fd < FD_CACHE ? &th->process->unmapped[fd] : NULL;
-  if (unmapped && *unmapped == space.map_generation) return;
-  if (nr == RR_NR_truncate ? SYS2(RR_NR_stat, args[0], &s) < 0 : SYS2(RR_NR_fstat, fd, &s) < 0) return;
-  if (!is_mapped(&s)) {
-    if (unmapped) *unmapped = space.map_generation;
-    return;
-  }
-  log_length(th, &s);
-  switch (nr) {
-    case RR_NR_open: case RR_NR_creat: case RR_NR_openat: return;
-    case RR_NR_copy_file_range: case RR_NR_splice: {
-      u64 offset = 0, pointer = args[3];
-      s64 at = pointer && !rr_load64(&offset, (void *)pointer) ? (s64)offset : SYS3(RR_NR_lseek, fd, 0, 1);
-      if (at < 0) return;
-      to = (u64)at, from = to - (u64)result;
-      break;
-    }
-    case RR_NR_pwrite64: case RR_NR_pwritev: case RR_NR_pwritev2: from = args[3], to = from + (u64)result; break;
-    case RR_NR_truncate: case RR_NR_ftruncate: from = args[1], to = page_up(args[1]); break;
-    case RR_NR_fallocate: from = args[2], to = from + args[3]; break;
-    default: {
-      s64 at = SYS3(RR_NR_lseek, fd, 0, 1);
-      if (at < 0) return;
-      to = (u64)at, from = to - (u64)result;
-    }
-  }
-  log_range(th, &s, from, to);
 }
 
 /* ---- replaying ---- */

@@ -244,7 +244,8 @@ static int needs_trap(u64 nr, const u64 *args) {
 static struct fast_result fast_record(struct thread *th, struct fast_frame *f) {
   if (th->pending || RING->checksum_every || (RING->baton & 0x80000000u) || (GLOBAL->seed && !alone())) return (struct fast_result){0, FAST_TRAP};
   const struct rr_call *call = f->nr < RR_NCALLS ? &rr_calls[f->nr] : NULL;
-  if (call && call->treat == RR_T_FEED && call->block == RR_BLK_NEVER && !call->neffects && !call->sub && !call->flags) {
+  if (call && call->treat == RR_T_FEED && call->block == RR_BLK_NEVER && !call->neffects && !call->sub && !call->flags &&
+      GLOBAL->writes == space.writes_seen) {
     if (!(RING->event_count & 15)) th->time_in = now_coarse();
     s64 result = sys6((s64)f->nr, f->args[0], f->args[1], f->args[2], f->args[3], f->args[4], f->args[5]);
     log_simple(th, (u32)f->nr, f->ip, f->args, result);

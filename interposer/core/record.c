@@ -290,7 +290,7 @@ static s64 record_once(struct thread *th, u64 nr, u64 *args, u64 ip, int *again)
       log_bytes(th, RR_R_SEQ, 255, 0, &seq, 8);
   }
   if (nr == RR_NR_process_vm_writev || class == FD_MEMORY) log_memory_writes(th, nr, args, result, class);
-  if (space.nshared && result >= 0) log_file_writes(th, nr, args, result);
+  if (GLOBAL->mapped_generation && result >= 0) log_file_writes(th, nr, args, result);
   log_commit(th, result);
   if ((nr == RR_NR_fcntl && args[1] == 4) || (nr == RR_NR_ioctl && args[1] == 0x5421)) fd_modes_changed(th); /* F_SETFL, FIONBIO */
   if (nr == RR_NR_close)
@@ -299,6 +299,7 @@ static s64 record_once(struct thread *th, u64 nr, u64 *args, u64 ip, int *again)
     fd_changed(th, args[1]);
   else if (fx.flags & RR_CF_NEWFD && result >= 0)
     fd_changed(th, (u64)result);
+  if (GLOBAL->writes != space.writes_seen) log_writes_of_others(th, nr, ip);
   return result;
 }
 

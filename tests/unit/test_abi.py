@@ -27,6 +27,7 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "rr_known_files": abi.KnownFiles,
     "rr_msg": abi.MsgStruct,
     "rr_boot": abi.Boot,
+    "rr_file_write": abi.FileWrite,
 }
 
 ENUMS: dict[str, tuple[str, type[IntEnum] | type[IntFlag]]] = {
