@@ -191,6 +191,7 @@ class GlobalFlag(IntFlag):
     NO_PATCH = 1
     ONE_DOMAIN = 2
     NO_FAULT_CPUID = 4
+    WATCH_CODE = 8
 
 
 class Msg(IntEnum):

@@ -176,7 +176,7 @@ def _fill(page: GlobalPage, options: RecordOptions, fd_base: int, patch_cpuid: b
     if options.one_domain:
         flags |= abi.GlobalFlag.ONE_DOMAIN
     if patch_cpuid:
-        flags |= abi.GlobalFlag.NO_FAULT_CPUID
+        flags |= abi.GlobalFlag.NO_FAULT_CPUID | abi.GlobalFlag.WATCH_CODE
     fields.flags = flags
     with suppress(OSError):
         out = os.fstat(1)

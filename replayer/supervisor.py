@@ -126,6 +126,8 @@ class Supervisor:
         if self.debugging:
             fields.output_seq = _EVERY_TURN
             fields.replay_echo = 0
+        flags = self.reader.meta.get("flags")
+        fields.flags = flags & abi.GlobalFlag.WATCH_CODE if isinstance(flags, int) else 0
         if os.environ.get("RR_PY_PATCH") == "0" or self.debugging:
             fields.flags |= abi.GlobalFlag.NO_PATCH
         self._turns = Turns(self._page)

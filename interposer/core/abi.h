@@ -312,6 +312,7 @@ enum rr_global_flag {
   RR_GF_NO_PATCH = 1,   /* RR_PY_PATCH=0 */
   RR_GF_ONE_DOMAIN = 2,
   RR_GF_NO_FAULT_CPUID = 4, /* ARCH_SET_CPUID does not work here: CPUID sites are patched instead */
+  RR_GF_WATCH_CODE = 8, /* ... and in code that the program makes: see jit.c */
 };
 
 #define RR_RING_MAGIC 0x676e7272u   /* "rrng" */

@@ -63,6 +63,7 @@ static void map_global(void) {
   s64 got = SYS6(RR_NR_mmap, RR_GLOBAL, RR_GLOBAL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, HIDDEN(RR_FD_GLOBAL), 0);
   if (got != (s64)RR_GLOBAL) fatal("the shared pages cannot be mapped");
   space.no_cpuid_fault = (GLOBAL->flags & RR_GF_NO_FAULT_CPUID) != 0;
+  space.watch_code = (GLOBAL->flags & RR_GF_WATCH_CODE) != 0;
 }
 
 static struct thread *first_thread(void) {

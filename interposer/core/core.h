@@ -66,6 +66,9 @@ struct shared_map { /* a live MAP_SHARED mapping, or a private one of a file tha
   u32 file; /* its number in the trace */
 };
 
+#define MAX_CODE 256
+struct code_range { u64 from, to; }; /* meant to be executable, and not yet so */
+
 struct process {
   u32 used;
   u32 pid;
@@ -95,6 +98,9 @@ struct space {
   u32 recording;        /* 1 recording, 0 replaying */
   u32 domain;
   u32 no_cpuid_fault;
+  u32 watch_code;       /* CPUID is looked for in code that the program makes */
+  u32 ncode;
+  struct code_range code[MAX_CODE];
   u32 nshared;          /* entries of `shared` in use */
   u32 map_changes;       /* calls that may have changed which memory is writable; 0: none yet */
   u32 grows_down;        /* the program has a mapping that grows by itself */
@@ -454,6 +460,13 @@ int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig);
 typedef void (*range_visitor)(void *context, u64 from, u64 to, int shared, int file);
 int each_range(range_visitor visit, void *context);
 int each_kept_range(range_visitor visit, void *context);
+
+/* ---- jit.c ---- */
+u64 jit_protection(const u64 *args);
+void jit_mapped(u64 address, const u64 *args);
+void jit_forget(u64 address, u64 len);
+void jit_settle(u64 address, u64 len);
+int jit_fault(const u64 *regs, int sig);
 
 /* ---- checksum.c ---- */
 void checksum_event(struct thread *th);

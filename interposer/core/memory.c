@@ -163,9 +163,10 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
   if (!anonymous && hidden_fd(args[4])) return record_made(th, nr, args, ip, -EBADF);
   if (shared && !anonymous)
     record_join(th, ip, RR_SHARE_FILE, (s32)args[4], 0, args[2] & PROT_WRITE || (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0);
-  s64 result = sys6((s64)nr, args[0], len, args[2], flags, args[4], args[5]);
+  s64 result = sys6((s64)nr, args[0], len, jit_protection(args), flags, args[4], args[5]);
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
   if (result >= 0 || result < -4095) {
+    jit_mapped((u64)result, args);
     if (flags & MAP_FIXED && space.nshared) forget_shared((u64)result, len);
     if (anonymous) {
       if (shared) remember_shared((u64)result, len, NULL, 0, 1, 0);
@@ -237,10 +238,12 @@ s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
   }
   if (overlaps_core(args[0], args[1])) return record_made(th, nr, args, ip, nr == RR_NR_munmap || nr == RR_NR_mremap ? -EINVAL : -ENOMEM);
   if (nr == RR_NR_mremap && args[3] & MREMAP_FIXED && overlaps_core(args[4], args[2])) return record_made(th, nr, args, ip, -EINVAL);
+  if (nr == RR_NR_mremap) jit_settle(args[0], args[1]);
   if (nr == RR_NR_madvise && args[2] == 8) /* MADV_FREE frees when the kernel likes; DONTNEED frees now */
     result = SYS3(nr, args[0], args[1], 4);
   else
     result = sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+  if ((nr == RR_NR_munmap || nr == RR_NR_mprotect || nr == RR_NR_pkey_mprotect) && result >= 0) jit_forget(args[0], args[1]);
   if (nr == RR_NR_munmap && result >= 0 && space.nshared) forget_shared(args[0], args[1]);
   if (nr == RR_NR_mremap && result >= 0 && space.nshared) move_shared(args, (u64)result);
   return record_made(th, nr, args, ip, result);
@@ -299,9 +302,11 @@ static void replay_mmap(struct thread *th, u64 *args, const struct rr_event *eve
   if (mapped && mapped->file) {
     map_file(th, args, event, mapped, flags);
     patch_all((u64)event->result, (const u32 *)(mapped + 1), mapped->npatches, args[2]);
-  } else if (SYS6(RR_NR_mmap, event->result, args[1], args[2], flags | MAP_ANONYMOUS, -1, 0) != event->result) {
-    diverge(th, event);
+  } else {
+    u64 prot = args[3] & MAP_ANONYMOUS ? jit_protection(args) : args[2];
+    if (SYS6(RR_NR_mmap, event->result, args[1], prot, flags | MAP_ANONYMOUS, -1, 0) != event->result) diverge(th, event);
   }
+  jit_mapped((u64)event->result, args);
 }
 
 static void replay_brk(struct thread *th, const struct rr_event *event) {
@@ -319,11 +324,19 @@ s64 replay_memory(struct thread *th, u64 nr, u64 *args, const struct rr_event *e
   switch (nr) {
     case RR_NR_mmap: replay_mmap(th, args, event); break;
     case RR_NR_brk: replay_brk(th, event); break;
-    case RR_NR_munmap: if (!failed) real = SYS2(nr, args[0], args[1]); break;
+    case RR_NR_munmap:
+      if (failed) break;
+      real = SYS2(nr, args[0], args[1]);
+      jit_forget(args[0], args[1]);
+      break;
     case RR_NR_pkey_mprotect:
-    case RR_NR_mprotect: real = SYS3(RR_NR_mprotect, args[0], args[1], args[2]); break;
+    case RR_NR_mprotect:
+      real = SYS3(RR_NR_mprotect, args[0], args[1], args[2]);
+      if (!failed) jit_forget(args[0], args[1]);
+      break;
     case RR_NR_remap_file_pages: if (!failed) real = SYS5(nr, args[0], args[1], args[2], args[3], args[4]); break;
     case RR_NR_mremap:
+      jit_settle(args[0], args[1]);
       if (failed) break;
       if ((u64)result != args[0])
         real = SYS5(nr, args[0], args[1], args[2], (args[3] & 4) | MREMAP_MAYMOVE | MREMAP_FIXED, result);

@@ -202,6 +202,7 @@ void on_fault(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
     return;
   }
   struct thread *th = current();
+  if (unlikely(space.ncode) && jit_fault(regs, sig)) return;
   struct sigframe *outer = th->frame;
   th->frame = (struct sigframe *)((u8 *)uc - 8);
   u32 stepped = debug_enter(th, regs);
