@@ -20,7 +20,8 @@ _COMPUTE_NS = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The thread that a wait waited for, and its operations during the wait (longest first)."""
+    """The thread that a wait waited for, and its operations during the wait (longest first): those it began
+    before it ended the wait. What it did until the other thread got its turn again, nobody waited for."""
 
     task: int
     operations: tuple[Operation, ...]
@@ -48,16 +49,17 @@ class Owners:
         first = log.release_of(operation.event)
         if first is None:
             return None
-        task = self._waker(operation, first)
-        if task is None:
+        found = self._waker(operation, first)
+        if found is None:
             return None
+        task, woken = found
         if task not in self._computed:
             self._computed.add(task)
             self._context.setdefault(task, []).extend(computing(log, task, _COMPUTE_NS))
         meanwhile = [
             one
             for one in self._during(task, operation.begin, operation.end)
-            if one.end > operation.begin and one.resource.kind != "lock"
+            if one.end > operation.begin and one.event < woken and one.resource.kind != "lock"
         ]
         meanwhile.sort(key=lambda one: one.begin - one.end)
         return Behind(task, tuple(meanwhile))
@@ -71,21 +73,22 @@ class Owners:
         known, begins, longest = self._sorted[task]
         return known[bisect_left(begins, begin - longest) : bisect_left(begins, end)]
 
-    def _waker(self, operation: Operation, first: int) -> int | None:
+    def _waker(self, operation: Operation, first: int) -> tuple[int, int] | None:
+        """(the thread that ended a wait, the event with which it did)."""
         events = self._log.events
         start, stop = np.searchsorted(self._wakes, (first + 1, operation.event))
         between = self._wakes[start:stop]
         address = operation.resource.address
-        exits: int | None = None
+        exits: tuple[int, int] | None = None
         for number in between[::-1].tolist():
             row = events[number]
             task = int(row["task"])
             if task == operation.task:
                 continue
             if row["kind"] == Kind.TASK_EXIT:
-                exits = exits or task
+                exits = exits or (task, number)
             elif int(row["args"][0]) == address or int(row["args"][4]) == address:
-                return task
+                return task, number
         return exits
 
 

@@ -20,7 +20,7 @@ _SYSTEM_FOLDERS = (
     "/opt/",
 )
 _STANDARD_LIBRARY = re.compile(r"/lib(?:64)?/python3\.\d+/")
-_INTERPRETER = re.compile(r"/(?:lib)?python3[^/]*$")
+_INTERPRETER = re.compile(r"/(?:(?:lib)?python3[^/]*|node(?:js)?|libnode\.so[^/]*)$")
 _C_LIBRARY = re.compile(r"libc[.-]|libpthread|ld-linux")
 _BASE = re.compile(
     r"libc[.-]|libpthread|ld-linux|libm[.-]|libstdc\+\+|libgcc_s|libglib-|libgio-|libgobject-|libgmodule-|"
@@ -39,7 +39,7 @@ _STARTERS = ("_start", "__libc_start_main", "__libc_start_call_main", "clone", "
 
 
 def is_interpreter(module: str) -> bool:
-    """Whether an ELF file is CPython itself."""
+    """Whether an ELF file is CPython itself, or Node.js."""
     return bool(_INTERPRETER.search(module))
 
 
@@ -127,14 +127,17 @@ def _alike(one: Pattern, other: Pattern) -> bool:
 
 
 def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, LoopRule] | Pattern | None:
-    """What a wait's stack tells: the loop whose idle wait it is (with the index of the loop's frame), the
-    pattern that blocks, or None."""
+    """What a wait's stack tells: the loop whose idle wait it is (with the index of the loop's frame, the
+    outermost of those that follow each other: handlers may be called from there), the pattern that blocks, or
+    None."""
     for index, frame in enumerate(stack):
         pattern = knowledge.patterns.match(frame)
         if pattern is not None and pattern.kind not in ("lock", "thread"):
             return pattern
         rule = knowledge.loops.match(frame) if index < _NEAR else None
         if rule is not None:
+            while index + 1 < len(stack) and knowledge.loops.match(stack[index + 1]) is rule:
+                index += 1
             for further in stack[index + 1 :]:
                 outer = knowledge.patterns.match(further)
                 if outer is not None and outer.nested:
@@ -142,7 +145,7 @@ def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, Loo
                 outer_rule = knowledge.loops.match(further)
                 if outer_rule is not None and outer_rule.toolkit == "Qt":
                     return index, outer_rule
-                if not is_library(further):
+                if outer_rule is None and not is_library(further):
                     break
             return index, rule
         if not is_library(frame) and frame.kind == "python":

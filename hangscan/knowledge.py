@@ -1,7 +1,7 @@
 """What is known beforehand: functions that block, what to call instead, and how event loops are recognised.
 
 Read from the TOML files in knowledge/. Names are shell globs, matched against a frame's function (and its
-source file where `files` is given).
+source file, or without one its module, where `files` is given).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Matcher(Generic[R]):
     rules: Sequence[R]
     _exact: dict[str, list[tuple[int, R]]] = field(default_factory=dict)
     _globs: list[tuple[int, str, R]] = field(default_factory=list)
-    _known: dict[tuple[str, str], R | None] = field(default_factory=dict)
+    _known: dict[tuple[str, str, str], R | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for order, rule in enumerate(self.rules):
@@ -84,23 +84,26 @@ class Matcher(Generic[R]):
 
     def match(self, frame: StackFrame) -> R | None:
         """The rule for a frame, or None."""
-        key = (frame.function, frame.file)
+        key = (frame.function, frame.file, frame.module)
         if key not in self._known:
             self._known[key] = self._find(*key)
         return self._known[key]
 
-    def _find(self, function: str, file: str) -> R | None:
-        found = [(order, rule) for order, rule in self._exact.get(function, []) if _file_fits(rule, file)]
+    def _find(self, function: str, file: str, module: str) -> R | None:
+        found = [
+            (order, rule) for order, rule in self._exact.get(function, []) if _file_fits(rule, file, module)
+        ]
         found += [
             (order, rule)
             for order, name, rule in self._globs
-            if fnmatchcase(function, name) and _file_fits(rule, file)
+            if fnmatchcase(function, name) and _file_fits(rule, file, module)
         ]
         return min(found, key=lambda item: item[0])[1] if found else None
 
 
-def _file_fits(rule: _Rule, file: str) -> bool:
-    return not rule.files or any(fnmatchcase(file, glob) for glob in rule.files)
+def _file_fits(rule: _Rule, file: str, module: str) -> bool:
+    """Whether a frame's source file, or without one its module, is one that the rule speaks of."""
+    return not rule.files or any(fnmatchcase(file or module, glob) for glob in rule.files)
 
 
 @dataclass(frozen=True, slots=True)

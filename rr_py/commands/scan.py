@@ -58,6 +58,14 @@ def complete_environment(context: click.Context, param: click.Parameter, incompl
     return [name for name in names if name.startswith(incomplete)]
 
 
+def no_options(context: click.Context, param: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Paths that are none of this command's options, which a forgotten value makes of them."""
+    for path in paths:
+        if path.startswith("-"):
+            raise click.BadParameter(f"it is followed by {path}, not by a program, library or package")
+    return paths
+
+
 @click.command(epilog=EPILOG, options_metavar="[OPTIONS]")
 @click.option(
     "-e", "--environment", "environments", multiple=True, metavar="NAME", shell_complete=complete_environment,
@@ -89,7 +97,7 @@ def complete_environment(context: click.Context, param: click.Parameter, incompl
     "--learn", is_flag=True, help="Add what blocked to the pattern store, for --static (see rr-py patterns)."
 )
 @click.option(
-    "--static", "static", multiple=True, type=click.Path(), metavar="PATH",
+    "--static", "static", multiple=True, type=click.Path(), metavar="PATH", callback=no_options,
     help="Search a program, library or Python package for hang points in code that need not have run. "
     "May be repeated; no trace is needed.",
 )  # fmt: skip
