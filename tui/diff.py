@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.segment import Segment
 from rich.style import Style
@@ -80,6 +82,13 @@ class DiffTui(RrPyTui):
 
     def on_unmount(self) -> None:
         self.comparison.a.close()
+
+    def address(self) -> Address:
+        """The address of what is shown; that of the comparison names both traces."""
+        here = super().address()
+        if self.current != "diff":
+            return here
+        return dataclasses.replace(here, other=Path(self.comparison.b.path))
 
     @property
     def differences(self) -> DiffList:

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from interfaces.errors import ExitStatus, RrPyError
+from tracefile import TraceReader
 from tui.model.address import Address
 from tui.model.trace import TraceModel
 
@@ -35,6 +36,11 @@ def run(address: Address) -> int:
     check_terminal()
     assert address.trace is not None
     with TraceModel.open(address.trace) as model:
+        if address.other is not None:
+            from tui.diff import DiffTui
+
+            with TraceReader.open(address.other) as other:
+                return run_application(DiffTui(model, other, address))
         from tui.app import RrPyTui
 
         return run_application(RrPyTui(model, address))

@@ -14,7 +14,7 @@ from tests.tui.conftest import Story, interface, opened, press, screen_text, set
 from tests.tui.hangs import fake_hangs
 from tracefile import TraceReader
 from tui.diff import DiffTui
-from tui.model.address import Address
+from tui.model.address import Address, parse_address
 from tui.model.look import Looker, LookError
 from tui.model.trace import TraceModel
 
@@ -256,6 +256,13 @@ async def test_a_comparison_begins_at_its_first_difference(tmp_path: Path) -> No
         async with app.run_test(size=(100, 30)) as pilot:
             await settle(pilot)
             assert "read(9" in screen_text(app)
+            address = str(app.address())
+        assert address == f"{tmp_path / 'a.bin'}@diff/100:0={tmp_path / 'b.bin'}"
+        again = DiffTui(model, other, parse_address(address))
+        async with again.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            assert again.current == "diff"
+            assert "read(9" in screen_text(again)
 
 
 @interface

@@ -182,6 +182,8 @@ def test_addresses_name_every_place(small: Path) -> None:
         ("t.bin@?call == read", "events", "", "call == read"),
         ("a@b/t.bin@4711/3:5?failed", "events", "4711/3:5", "failed"),
         ("@#12", "events", "#12", ""),
+        ("a.bin@diff=/tmp/b@2.bin", "diff", "", ""),
+        ("a.bin@diff/4711:12=b.bin?failed", "diff", "4711:12", "failed"),
     ]:
         address = parse_address(text)
         assert (address.screen, address.place, address.filter) == (screen, place, wanted)
@@ -337,6 +339,14 @@ def test_a_killed_recording_is_shown_as_far_as_it_goes(traces: Callable[[int], P
     assert {process.status for process in processes(model.index)} == {"unknown"}
 
 
+def test_a_comparison_needs_the_other_trace() -> None:
+    """GIVEN addresses of comparisons WHEN parsed THEN the other trace is in them, or the error says how."""
+    assert parse_address("a.bin@diff=/tmp/b@2.bin").other == Path("/tmp/b@2.bin")
+    for text, problem in [("a.bin@diff", "TRACE@diff=OTHER"), ("a.bin@diff/x=b.bin", "no place 'x'")]:
+        with pytest.raises(AddressError, match=problem):
+            parse_address(text)
+
+
 def test_a_thousand_processes_are_told_apart(story: Story) -> None:
     """GIVEN a shell with children whose numbers come round WHEN indexed THEN each has its own events, rows
     find their domains again, and the tree has them all."""
@@ -353,3 +363,8 @@ def test_a_thousand_processes_are_told_apart(story: Story) -> None:
     found = processes(index)
     assert [(row.threads, row.events, row.status) for row in found[1:]] == [(1, 1, "exited 0")] * 1000
     assert [row.branch for row in found[-2:]] == ["├─ ", "└─ "]
+
+
+def test_bytes_that_are_no_text_are_shown_as_such() -> None:
+    """GIVEN names with control characters and bytes that are no UTF-8 WHEN shown THEN each is escaped."""
+    assert printable("a\udcff\x1b[2J\n\u00e9") == "a\\xff\\x1b[2J\\n\u00e9"

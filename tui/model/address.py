@@ -7,8 +7,9 @@ TRACE@PID:EVENT            an event, as `rr-py dump --numbers` counts; PID/DOMAI
 TRACE@:EVENT               an event of the recorded program
 TRACE@#ROW                 a row of the whole trace
 TRACE@+1.25s               the first event that ended 1.25 s after the start
-TRACE@SCREEN               events, timeline, processes, hangs, diff
+TRACE@SCREEN               events, timeline, processes, hangs
 TRACE@SCREEN/PLACE         a screen at one of the places above
+TRACE@diff=OTHER           compared with another trace; TRACE@diff/PLACE=OTHER with the events at a place
 TRACE@...?FILTER           with a filter
 """
 
@@ -38,22 +39,27 @@ class AddressError(RrPyError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place in a trace; `place` is as typed, empty for the beginning; `trace` None: the newest here."""
+    """A place in a trace; `place` is as typed, empty for the beginning; `trace` None: the newest here;
+    `other` is the trace that it is compared with."""
 
     trace: Path | None = None
     screen: str = "events"
     place: str = ""
     filter: str = ""
+    other: Path | None = None
 
     def __str__(self) -> str:
         where = self.screen if self.screen != "events" else ""
         if self.place:
             where = f"{where}/{self.place}" if where else self.place
+        if self.other is not None:
+            where = f"{where}={self.other}"
         bare = not (where or self.filter) and self.trace is not None
         text = str(self.trace) if bare else f"{self.trace or ''}@{where}"
         return f"{text}?{self.filter}" if self.filter else text
 
 
+_COMPARED = re.compile(r"(.*?)@diff(?:/([^=?]*))?=([^?]+)(?:\?(.*))?", re.DOTALL)
 _PLACE = re.compile(r"\d+(/\d+)?(:\d+)?|:\d+|#\d+|\+\S+")
 
 
@@ -64,6 +70,11 @@ def parse_address(text: str) -> Address:
     """
     if not text or Path(text).exists():
         return Address(Path(text) if text else None)
+    compared = _COMPARED.fullmatch(text)
+    if compared is not None:
+        head, place, other, wanted = compared.groups(default="")
+        _check(place)
+        return Address(Path(head) if head else None, "diff", place, wanted, Path(other))
     head, at, rest = text.rpartition("@") if "?" not in text else _split(text)
     if not at:
         return Address(Path(text))
@@ -71,9 +82,15 @@ def parse_address(text: str) -> Address:
     screen, _, place = where.partition("/")
     if screen not in SCREENS:
         screen, place = "events", where
-    if place and not _PLACE.fullmatch(place):
-        raise AddressError(f"no place {where!r} in a trace")
+    _check(place)
+    if screen == "diff":
+        raise AddressError("a comparison needs another trace: TRACE@diff=OTHER")
     return Address(Path(head) if head else None, screen, place, wanted)
+
+
+def _check(place: str) -> None:
+    if place and not _PLACE.fullmatch(place):
+        raise AddressError(f"no place {place!r} in a trace")
 
 
 def _split(text: str) -> tuple[str, str, str]:

@@ -293,10 +293,14 @@ def printable(text: str) -> str:
     """`text` with control and other unprintable characters escaped: what comes from a trace may hold any."""
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode()
-        for char in text
-    )
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    """A character that cannot be shown: `\\n`, `\\x1b`, and `\\xff` for a byte that was no text."""
+    if "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape", "backslashreplace").decode()
 
 
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")

@@ -317,6 +317,8 @@ class EventIndex:
             part = columns.part(slice(at, stop))
             block.append(part)
             self._count(len(self.blocks) - 1, part.task)
+            if not self.rows:
+                self.zero = min(self.zero, block.start)
             self.rows += len(part)
             at = stop
 
