@@ -14,7 +14,7 @@ from interfaces.abi import Kind, RegionKind
 from interfaces.errors import RrPyError
 from tests.tui.conftest import Story, indexed
 from tui.model.address import Address, AddressError, parse_address, place_of_row, row_of_place
-from tui.model.decode import line_of, plain_text, result_of, unquoted
+from tui.model.decode import line_of, plain_text, printable, result_of, unquoted
 from tui.model.detail import Node, detail
 from tui.model.export import ExportError, export
 from tui.model.hexdump import hex_lines
