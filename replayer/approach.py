@@ -45,7 +45,7 @@ class Approach:
     def previous(self, position: Position, tid: int | None = None) -> Position | None:
         """The place one instruction before; None where there is none that can be shown."""
         try:
-            return self._previous(position)
+            return self._previous(self._timeline.interruptions.real(position))
         finally:
             self._let_go()
 

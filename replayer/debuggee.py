@@ -520,6 +520,18 @@ class Debuggee:
                 changed[one.addr - address] = _TRAP
         self._put(address, bytes(changed))
 
+    def disarm(self) -> None:
+        """Take all triggers out of it."""
+        self._arm(NOTHING)
+
+    def put(self, address: int, data: bytes) -> None:
+        """Change any memory, the core's too; MemoryFault where there is none."""
+        self._put(address, data)
+
+    def get(self, address: int, size: int) -> bytes:
+        """Any memory, as it is; MemoryFault where there is none."""
+        return self._reading().read(address, size)
+
     # ---- inside ----
 
     @property

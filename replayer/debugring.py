@@ -33,7 +33,7 @@ class Park(IntEnum):
     SIGNAL = 9
 
 
-REQUEST_CLONE = 1
+REQUEST_NONE, REQUEST_CLONE, REQUEST_MAP, REQUEST_UNMAP = range(4)
 
 
 class Breakpoint(ctypes.LittleEndianStructure):
@@ -75,7 +75,8 @@ class Debug(ctypes.LittleEndianStructure):
         ("stepped_in_event", _u64),
         ("soft_hits", _u64),
         ("stop_signals", _u64),
-        ("reserved", _u64 * 4),
+        ("request_addr", _u64),
+        ("reserved", _u64 * 3),
         ("breaks", Breakpoint * BREAKPOINTS),
     ]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from replayer import arrivals
 from replayer.debuggee import ALL_HITS, HITS, Debuggee, Stop, Triggers, Why
 from replayer.position import Position, Segment
 
@@ -32,6 +34,7 @@ class Search:
 
     def last_before(self, end: Position) -> Found | None:
         """The last match before `end`, None when there is none back to the first place."""
+        end = self._timeline.interruptions.real(end)
         self._goal = end
         starts = sorted(
             {one.position.event: one for one in self._timeline.starts() if one.position.at_event}.values(),
@@ -119,6 +122,10 @@ class Search:
         self, process: Debuggee, here: Position, segment: Segment, final: bool
     ) -> tuple[Position, Found | None]:
         """Follow a run to its last hit; `final`: that hit is where the search began, and no match."""
+        if segment.hits >= arrivals.MANY and len(segment.triggers.breakpoints) == 1:
+            fast = self._many_hits(process, here, segment, final)
+            if fast is not None:
+                return fast
         both = self._triggers | segment.triggers
         last: Found | None = None
         left = segment.hits
@@ -132,6 +139,46 @@ class Search:
             if ours and (left or not final) and self._holds(process, stop):
                 last = here, stop
         return here, last
+
+    def _many_hits(
+        self, process: Debuggee, here: Position, segment: Segment, final: bool
+    ) -> tuple[Position, Found | None] | None:
+        """The same for many arrivals at one place, which need not stop; None where that cannot be done."""
+        (address,) = segment.triggers.breakpoints
+        ours = self._triggers.breakpoints
+        process.disarm()
+        site = arrivals.site_at(process, address)
+        if site is None or site.overlaps(ours - {address}):
+            return None
+        there = here.hit(segment.triggers, segment.hits)
+        if self._condition is not None or self._triggers.watches:
+            return there, self._stops_on_the_way(process, here, site, segment.hits)
+        total, over = self._timeline.total, not here.at_event
+        if address in ours:
+            before = here.hit(segment.triggers, segment.hits - 1)
+            stop = arrivals.run(process, site, segment.hits - 1, total, over=over)
+            there, last = self._hits(process, before, replace(segment, hits=1), final)
+            return there, last or (before, stop)
+        stop = arrivals.run(process, site, segment.hits, total, over=over, counted=ours)
+        return there, (here.hit(self._triggers, stop.counted), stop) if stop.counted else None
+
+    def _stops_on_the_way(
+        self, process: Debuggee, here: Position, site: arrivals.Site, count: int
+    ) -> Found | None:
+        """The last match up to an arrival at the site."""
+        last: Found | None = None
+        counter = arrivals.Counter(process, site, count)
+        try:
+            both = self._triggers | Triggers(frozenset([counter.trap]))
+            while True:
+                stop = process.go(self._timeline.total, both, over=not here.at_event, interrupted=self._pause)
+                if counter.arrived(stop) or not self._matches(stop) or self._stopped():
+                    return last
+                here = here.hit(self._triggers)
+                if self._holds(process, stop):
+                    last = here, stop
+        finally:
+            counter.close()
 
     def _pause(self) -> bool:
         """Asked all the time while a process runs."""

@@ -22,6 +22,7 @@ from replayer.approach import Approach
 from replayer.backtrace import StackFrame, StackReader
 from replayer.debuggee import ALL_HITS, HITS, NOTHING, Debuggee, Stop, Triggers, Why
 from replayer.errors import CopyError, EndedError, NothingToReplayError, ReplayError
+from replayer.interrupted import Interruptions, play
 from replayer.memory import MemoryFault
 from replayer.position import Position, Segment
 from replayer.pystack import symbols_of
@@ -33,6 +34,7 @@ _CHECKPOINT_EVERY = 0.4
 _MAX_CHECKPOINTS = 24
 _WORTH_A_CHECKPOINT = 0.05
 _NEAR = 0.01
+_LAST_HITS = 1500
 _ATTEMPTS = 4
 """Virtual machines have been seen to lose the trap of a single step, once in 100 000: a place
 that is not where it was before is looked for again, and two agreeing answers count."""
@@ -84,6 +86,7 @@ class Timeline:
         self._echo = echo is not None
         self._descriptors = echo
         self.checkpoints: list[Checkpoint] = []
+        self.interruptions = Interruptions(self)
         self.progress: Progress | None = None
         self.interrupted: Callable[[], bool] | None = None
         self.total = reader.event_count(self.domain)
@@ -235,7 +238,8 @@ class Timeline:
             else:
                 self.position = Position(stop.event).hit(triggers, stop.hits_in_event)
         elif stop.why is Why.INTERRUPTED:
-            self.position = Position(stop.event, self.position.chain if self._same(stop) else ())
+            base = self.position if self._same(stop) else Position(stop.event)
+            self.position = self.interruptions.keep(base, triggers)
         else:
             self.position = Position(stop.event)
         self._shown = max(self._shown, stop.event)
@@ -339,7 +343,7 @@ class Timeline:
             self._play(segment)
 
     def _play(self, segment: Segment) -> None:
-        near = segment.hits - max(segment.hits // 8, 8)
+        near = segment.hits - max(min(segment.hits // 8, _LAST_HITS), 8)
         if near > 0:
             began = time.monotonic()
             self._play_hits(segment.triggers, near)
@@ -353,7 +357,10 @@ class Timeline:
             self.position = self.position.stepped(segment.steps, segment.tid)
 
     def _play_hits(self, triggers: Triggers, count: int) -> None:
-        stop = self.process.go(self.total, triggers, over=not self.position.at_event, skip=count - 1)
+        over = not self.position.at_event
+        stop = play(self.process, triggers, count, self.total, over)
+        if stop is None:
+            stop = self.process.go(self.total, triggers, over=over, skip=count - 1)
         if stop.why not in HITS:
             raise ReplayError("a place was not found again", "This is a defect: please report it.")
         self._last = stop
@@ -488,6 +495,16 @@ class Timeline:
         """The checkpoints from which one can go on."""
         first = Position(self.first)
         return [one for one in self.checkpoints if one.process is not None or one.position == first]
+
+    def keep_at(self, position: Position, process: Debuggee) -> Position:
+        """Keep a parked copy as a checkpoint for good; the position."""
+        self.checkpoints.append(Checkpoint(position, process, kept=True))
+        return position
+
+    def tell(self, what: str) -> None:
+        """Say what takes long, to whoever listens."""
+        if self.progress is not None:
+            self.progress(self.position.event / self.total, what)
 
     def restart(self, checkpoint: Checkpoint) -> None:
         """Go to a kept place."""

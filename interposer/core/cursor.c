@@ -46,9 +46,8 @@ static void park_at(struct thread *th, volatile u32 *word) {
   *word = 1;
   tell(RR_M_STUCK, 0);
   while (*word) {
-    if (DEBUG->request == RR_Q_CLONE) {
-      DEBUG->request = RR_Q_NONE;
-      clone_process(th);
+    if (DEBUG->request != RR_Q_NONE) {
+      debug_request(th);
       continue;
     }
     futex_wait(word, 1, 500000000);

@@ -268,6 +268,26 @@ void debug_started(struct thread *th) {
     }
 }
 
+/* ---- what the tool asks of a parked task ---- */
+
+void debug_request(struct thread *th) {
+  u32 request = DEBUG->request;
+  s64 result = 0;
+  if (request == RR_Q_CLONE) {
+    DEBUG->request = RR_Q_NONE;
+    clone_process(th);
+    return;
+  }
+  if (request == RR_Q_MAP)
+    result = SYS6(RR_NR_mmap, DEBUG->request_addr, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  else
+    result = SYS2(RR_NR_munmap, DEBUG->request_addr, PAGE);
+  DEBUG->reply = result < 0 && result > -4096 ? (s32)result : 0;
+  __atomic_store_n(&((struct rr_debug *)(RR_RING + RR_DEBUG_OFF))->request, RR_Q_NONE, __ATOMIC_RELEASE);
+  futex_wake(&((struct rr_debug *)(RR_RING + RR_DEBUG_OFF))->request, 1);
+}
+
 /* ---- calls that the debugger makes: in a copy of the process, which is thrown away ---- */
 
 static s64 diverted_brk(u64 wanted) {

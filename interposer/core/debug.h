@@ -23,7 +23,12 @@ enum rr_park { /* why a task is parked */
   RR_P_SIGNAL = 9, /* a recorded signal is about to be delivered to a handler */
 };
 
-enum rr_request { RR_Q_NONE = 0, RR_Q_CLONE = 1 };
+enum rr_request {
+  RR_Q_NONE = 0,
+  RR_Q_CLONE = 1,
+  RR_Q_MAP = 2,   /* a page for code of the tool at request_addr; reply: 0, or an error */
+  RR_Q_UNMAP = 3, /* and away with it */
+};
 
 struct rr_breakpoint {
   u64 addr;     /* sorted by it */
@@ -61,7 +66,8 @@ struct rr_debug {
   u64 stepped_event, stepped_in_event; /* event_count at the last step, and steps behind it */
   u64 soft_hits;
   u64 stop_signals; /* bit n - 1: the delivery of signal n is a hit */
-  u64 reserved[4];
+  u64 request_addr;
+  u64 reserved[3];
   struct rr_breakpoint breaks[RR_BREAKPOINTS];
 };
 _Static_assert(RR_DEBUG_OFF + sizeof(struct rr_debug) <= RR_RING_CTL, "debug area");
@@ -80,6 +86,7 @@ void debug_mapped(void);                                     /* mappings have ch
 void debug_event(void);                                      /* an event has happened */
 void debug_started(struct thread *th);                       /* a new thread is about to run */
 int debug_diverted(struct thread *th, u64 nr, u64 *args);    /* 1: the call was answered without the log */
+void debug_request(struct thread *th); /* the tool asks something of the parked task */
 void debug_core_watch(struct thread *th); /* the core has touched a watched place */
 void debug_poked(struct thread *th, struct ucontext_k *uc);
 void debug_signal(struct thread *th, u32 sig); /* a recorded signal comes next */
