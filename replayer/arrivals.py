@@ -149,7 +149,7 @@ class _State:
 
 
 def _stub(site: Site, count: int, state: _State | None, page: int) -> tuple[bytes, int, bytes]:
-    """Code for a page, the address of its trap, and data. Without a state it traps at arrival number `count`."""
+    """Code for a page, the address of its trap, and data. Without a state it traps after `count` arrivals."""
     checks: list[bytes] = []
     expected: list[int] = []
     code = _absolute(b"\x89", 0, _RAX) + b"\x9f\x0f\x90\xc0" + _absolute(b"\x89", 0, _FLAGS)

@@ -383,11 +383,6 @@ class Supervisor:
         try:
             if message.c:
                 boot = info.boot
-                if boot is None and isinstance(self.reader.meta.get("library"), dict):
-                    raise NothingToReplayError(
-                        f"{self.reader.path} holds library calls: there is no process to look into",
-                        "See the calls with `rr-py dump`; record without --interface to debug.",
-                    )
                 if boot is None:
                     raise NothingToReplayError(
                         f"the trace does not hold the program image of domain {info.domain}", "Record again."

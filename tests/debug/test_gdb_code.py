@@ -74,9 +74,9 @@ def test_code_made_at_run_time(gdb: StartGdb) -> None:
     for before in reversed(pcs[1:]):
         debugger.run("-exec-step-instruction --reverse")
         assert (debugger.value("$pc"), debugger.value("$rax"), debugger.value("$rdi")) == before
-    debugger.mi(f'-break-insert -c "$rdi == 77" *{made + 6}')
+    debugger.mi(f'-break-insert -c "$rdi == {rounds - 77}" *{made + 6}')
     debugger.run("-exec-continue")
-    assert (debugger.value("$rdi"), debugger.value("$rax")) == (77, rounds - 76)
+    assert (debugger.value("$rdi"), debugger.value("$rax")) == (rounds - 77, 78)
 
 
 def test_back_into_a_loop_of_made_code(recorded: Record) -> None:
