@@ -32,6 +32,8 @@ def text_of(code: int, b: int, c: int) -> str:
                 return "nscd was refused, as its memory is shared: names are looked up directly"
             if call_name(b) == "memfd_create":
                 return "memory to share with PulseAudio was refused: sound goes through its socket"
+            if call_name(b) == "mmap":
+                return "a mapping that the kernel writes to (perf events, BPF maps) was refused: ENODEV"
             return (
                 f"memory at {b:#x} is shared with processes outside of the recording: "
                 "what they write there is not recorded"

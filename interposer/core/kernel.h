@@ -48,6 +48,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define ENOMEM 12
 #define EACCES 13
 #define EFAULT 14
+#define ENODEV 19
 #define EINVAL 22
 #define ENOTTY 25
 #define ENOSYS 38

@@ -155,12 +155,22 @@ static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const str
   return number;
 }
 
+/* Rings of perf events, BPF maps, packets and the like: the kernel writes there whenever it likes. */
+static int kernel_writes(s32 fd) {
+  struct stat_k s;
+  return SYS2(RR_NR_fstat, fd, &s) >= 0 && (!(s.mode & S_IFMT) || (s.mode & S_IFMT) == S_IFSOCK);
+}
+
 static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u64 flags = args[3], len = args[1];
   int shared = (flags & MAP_TYPE) != MAP_PRIVATE, anonymous = (flags & MAP_ANONYMOUS) != 0;
   struct stat_k s;
   if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) && overlaps_core(args[0], len)) return record_made(th, nr, args, ip, -ENOMEM);
   if (!anonymous && hidden_fd(args[4])) return record_made(th, nr, args, ip, -EBADF);
+  if (shared && !anonymous && kernel_writes((s32)args[4])) {
+    report(RR_REP_SHARED_OUTSIDE, nr, 0, 0);
+    return record_made(th, nr, args, ip, -ENODEV);
+  }
   if (shared && !anonymous)
     record_join(th, ip, RR_SHARE_FILE, (s32)args[4], 0, args[2] & PROT_WRITE || (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0);
   s64 result = sys6((s64)nr, args[0], len, jit_protection(args), flags, args[4], args[5]);

@@ -40,6 +40,7 @@ SAID = {
         "nscd was refused, as its memory is shared: names are looked up directly",
         "memory to share with PulseAudio was refused: sound goes through its socket",
     ),
+    "kernel_rings": ("a mapping that the kernel writes to (perf events, BPF maps) was refused: ENODEV",),
     "own_memory": (
         "pwrite64 into the memory of another process cannot be recorded: it answered EPERM",
         "process_vm_writev into the memory of another process cannot be recorded: it answered EPERM",
