@@ -216,7 +216,15 @@ static s64 log_memory(void) {
   return -ENOMEM;
 }
 
-static s64 control_pair(s32 *pair) { return SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair); }
+/* The second is not where the first is to be. */
+static s64 control_pair(s32 *pair) {
+  s64 result = SYS4(RR_NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+  if (result >= 0 && pair[1] == HIDDEN(RR_FD_CONTROL)) {
+    pair[1] = pair[0];
+    pair[0] = HIDDEN(RR_FD_CONTROL);
+  }
+  return result;
+}
 
 /* The second try: limits are lifted, and the hidden numbers that only keep a place are used for it. */
 static s64 create_hard(s64 *memory, s32 *pair) {
@@ -284,18 +292,25 @@ void ring_create_child(u32 domain, u32 parent, u32 parent_pid) {
   create(domain, &msg);
 }
 
-/* A forked child that stays in its parent's domain needs only a control socket of its own. */
+/* A forked child that stays in its parent's domain needs only a control socket of its own. Where all descriptors are in
+ * use, the hidden numbers that only keep a place, and the parent's control socket, make room. */
 void control_create(u32 domain, u32 parent_pid) {
   s32 pair[2];
-  if (control_pair(pair) < 0) {
-    struct limits limits;
+  struct limits limits;
+  int hard = control_pair(pair) < 0;
+  if (hard) {
     limits_lift(&limits);
-    s64 paired = control_pair(pair);
-    limits_restore(&limits);
-    if (paired < 0) fatal("no control socket");
+    if (control_pair(pair) < 0) {
+      for (u32 i = RR_FD_CONTROL; i < RR_FD_COUNT; i++) SYS1(RR_NR_close, HIDDEN(i));
+      if (control_pair(pair) < 0) fatal("no control socket");
+    }
   }
   hide_control(pair[0]);
   struct rr_msg msg = {.type = RR_M_HELLO_FORK, .a = domain, .b = domain, .c = parent_pid, .d = 1};
   channel_send(HIDDEN(RR_FD_HELLO), &msg, &pair[1], 1);
   SYS1(RR_NR_close, pair[1]);
+  if (hard) {
+    keep_places(RR_FD_CONTROL);
+    limits_restore(&limits);
+  }
 }

@@ -1,5 +1,6 @@
 /* all_descriptors.c - every descriptor the limit allows is open, and limits are lowered, while it forks and executes. */
 #include "show.h"
+#include <sys/mman.h>
 #include <sys/resource.h>
 int main(int argc, char **argv) {
   int status, n = 0;
@@ -7,6 +8,16 @@ int main(int argc, char **argv) {
   while (open("/dev/null", O_RDONLY) >= 0) n++;
   printf("%d %s\n", n > 100, strerrorname_np(errno));
   fflush(stdout);
+  int *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (!fork()) {
+    *shared = open("/dev/null", O_RDONLY);
+    _exit(7);
+  }
+  wait(&status);
+  show_status("sharing child", status);
+  printf("%d\n", *shared);
+  fflush(stdout);
+  munmap(shared, 4096);
   for (int limit = 2000; limit >= 16; limit /= 5) {
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){limit, 4096});
     pid_t child = fork();
