@@ -161,15 +161,20 @@ def _shares(
     return [(component, cost / whole) for component, cost in costs.items() if cost]
 
 
-def imported(modules: Modules, inside: Collection[str]) -> set[str] | None:
-    """Functions that modules outside these libraries (paths) import; None where one may look up any."""
+def imported(modules: Modules, inside: Collection[str]) -> set[str]:
+    """Functions that modules outside these libraries (paths) import; of one that looks functions up by name
+    (dlsym), also every text in it that may be such a name."""
     names: set[str] = set()
     for path in modules.paths():
         if path in inside or os.path.basename(path).startswith(_SYSTEM):
             continue
         try:
-            symbols = list(elf.parse(Path(path).read_bytes()).symbols())
+            data = Path(path).read_bytes()
+            symbols = list(elf.parse(data).symbols())
         except (OSError, elf.ElfError):
             continue
-        names.update(symbol.name.partition("@")[0] for symbol in symbols if not symbol.value)
-    return None if names & {"dlsym", "dlvsym"} else names
+        own = {symbol.name.partition("@")[0] for symbol in symbols if not symbol.value}
+        names |= own
+        if own & {"dlsym", "dlvsym"}:
+            names.update(word.decode("ascii", "replace") for word in data.split(b"\0") if len(word) < 64)
+    return names

@@ -93,9 +93,7 @@ def chosen(choice: Choice, runs: Mapping[str, Run]) -> list[Interface]:
         wanted: Collection[str] = [f for f, part in placed.items() if part in choice.components(name)]
         if name == LIBC:
             needed = imported(modules, whole)
-            wanted = interface.functions
-            if needed is not None:
-                wanted = needed & interface.functions.keys() | _always(interface)
+            wanted = needed & interface.functions.keys() | _always(interface)
         found.append(interface if len(wanted) == len(interface.functions) else restrict(interface, wanted))
     return [*found, load(ORDER)]
 

@@ -11,6 +11,7 @@ WHOLE = ("libc", "pthread")
 """Interfaces that are one component: descriptors, streams and locks go through all of them."""
 _ALLOCATED = frozenset({"new", "object", "alloc", "realloc", "free"})
 _GIVEN = frozenset({"in", "inout", "string", "strings"})
+_UNTYPED = frozenset({"data", "ignore", "value"})
 _STATE = "state"
 
 
@@ -18,7 +19,8 @@ def components(interface: Interface) -> dict[str, str]:
     """Function -> component. A component is named after what its functions share, or after its one function.
 
     Functions share state when they take or return the same kind of handle or structure, or memory that the
-    library allocates. A function with none of these that computes from given memory or text (`crc32`) stands
+    library allocates. One that takes a pointer to anything (`curl_easy_setopt`) may be given any of these, and
+    ties them all together. A function with none of these that computes from given memory or text (`crc32`) stands
     alone; any other may use the library's own state, and goes with the largest component.
     """
     if interface.name in WHOLE:
@@ -35,6 +37,10 @@ def components(interface: Interface) -> dict[str, str]:
         first, *rest = sorted(found) or [""]
         for key in rest:
             parent[root(key)] = root(first)
+    if any(_takes_anything(function) for function in interface.functions.values()):
+        every = sorted({key for found in keys.values() for key in found})
+        for key in every[1:]:
+            parent[root(key)] = root(every[0])
     sizes = Counter(root(min(found)) for found in keys.values() if found)
     uses = Counter(key for found in keys.values() for key in found)
     largest = sizes.most_common(1)[0][0] if sizes else _STATE
@@ -70,6 +76,15 @@ def _keys(function: Function) -> set[str]:
         ):
             found.add(pointee)
     return found
+
+
+def _takes_anything(function: Function) -> bool:
+    return any(
+        parameter.type.kind == "pointer"
+        and parameter.type.pointee_kind == "void"
+        and any(part.kind in _UNTYPED for role in parameter.roles for part in role.parts)
+        for parameter in function.parameters
+    )
 
 
 def _computes(function: Function) -> bool:

@@ -26,7 +26,8 @@ void rr_callback_enter(struct rr_call *c, int slot)
 	c->t->len = c->base; c->t->depth = 0;
 }
 
-void rr_callback_leave(struct rr_call *c) { commit(c, RR_L_RETURN); c->t->len = c->base; c->t->depth = 1; }
+/* The depth comes first: what the log itself calls (clock_gettime) may be replaced, too. */
+void rr_callback_leave(struct rr_call *c) { c->t->depth = 1; commit(c, RR_L_RETURN); c->t->len = c->base; }
 
 void rr_replay_begin(struct rr_call *c, struct rr_event *e)
 {
