@@ -192,6 +192,7 @@ class GlobalFlag(IntFlag):
     ONE_DOMAIN = 2
     NO_FAULT_CPUID = 4
     WATCH_CODE = 8
+    STAMP = 16
 
 
 class Msg(IntEnum):

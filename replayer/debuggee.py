@@ -148,7 +148,15 @@ class Debuggee:
         self._closed = False
 
     @classmethod
-    def start(cls, reader: TraceReader, domain: int, event: int, *, echo: tuple[int, int] | None) -> Self:
+    def start(
+        cls,
+        reader: TraceReader,
+        domain: int,
+        event: int,
+        *,
+        echo: tuple[int, int] | None,
+        stamped: bool = False,
+    ) -> Self:
         """Replay a domain up to its event `event` (at least 1) and stay there. `echo`: descriptors for
         output, which `show_output` switches on. ReplayError when it does not get there."""
         supervisor = Supervisor(
@@ -159,6 +167,7 @@ class Debuggee:
             timeout=float("inf"),
             debugging=True,
         )
+        supervisor.stamped = stamped
         try:
             supervisor.stops[domain] = event
             supervisor.start()

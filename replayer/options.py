@@ -21,7 +21,7 @@ class ReplayOptions:
     `pid`: only this recorded process. `echo`: write what the program wrote to the recording's stdout and
     stderr to the descriptors `stdout` and `stderr`. `verify`: compare memory where the trace has checksums.
     `timeout`: seconds without progress, None for DEFAULT_TIMEOUT. `ignore_cpu`: start although this CPU
-    lacks features of the recorded one.
+    lacks features of the recorded one. `stamp`: mark each write that is echoed with process and event.
     """
 
     trace: Path | str
@@ -30,6 +30,7 @@ class ReplayOptions:
     verify: bool = False
     timeout: float | None = None
     ignore_cpu: bool = False
+    stamp: bool = False
     stdout: int = 1
     stderr: int = 2
 

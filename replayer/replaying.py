@@ -40,6 +40,7 @@ def replay(options: ReplayOptions) -> ReplayResult:
             verify=options.verify,
             timeout=DEFAULT_TIMEOUT if options.timeout is None else options.timeout,
         )
+        supervisor.stamped = options.stamp
         if options.verify and not reader.meta.get("checksum_every"):
             supervisor.notes.append("there are no checksums to verify: record with --checksum")
         try:

@@ -86,6 +86,8 @@ class Supervisor:
         self.incomplete: list[LiveDomain] = []
         self.notes: list[str] = []
         self.processes = 0
+        self.stamped = False
+        """Mark what the program writes with process and event; to be set before `start`."""
         self._echo = echo
         self._verify = verify
         self._timeout = timeout
@@ -130,6 +132,8 @@ class Supervisor:
         fields.flags = flags & abi.GlobalFlag.WATCH_CODE if isinstance(flags, int) else 0
         if os.environ.get("RR_PY_PATCH") == "0" or self.debugging:
             fields.flags |= abi.GlobalFlag.NO_PATCH
+        if self.stamped:
+            fields.flags |= abi.GlobalFlag.STAMP
         self._turns = Turns(self._page)
         self._hello, theirs = Channel.pair(credentials=True)
         self._selector.register(self._hello, selectors.EVENT_READ, self._on_hello)

@@ -72,9 +72,11 @@ class Timeline:
         domain: int | None = None,
         *,
         echo: tuple[int, int] | None = None,
+        stamped: bool = False,
         owns_reader: bool = True,
     ) -> None:
-        """Start at the first place that can be shown. NothingToReplayError for a domain without events."""
+        """Start at the first place that can be shown. `echo`: descriptors for output, which is `stamped` with
+        process and event. NothingToReplayError for a domain without events."""
         self.reader = reader
         self.domain = scope.whole(reader).starts[0] if domain is None else domain
         self._owns_reader = owns_reader
@@ -85,6 +87,7 @@ class Timeline:
         self._clear: tuple[Position, Triggers, Position] | None = None
         self._echo = echo is not None
         self._descriptors = echo
+        self._stamped = stamped
         self.checkpoints: list[Checkpoint] = []
         self.interruptions = Interruptions(self)
         self.progress: Progress | None = None
@@ -98,7 +101,7 @@ class Timeline:
             )
         self.first = min(_FIRST if info.kind == "exec" else 1, self.total)
         """The event behind which the first place is that can be shown."""
-        self.process = Debuggee.start(reader, self.domain, self.first, echo=echo)
+        self.process = self._fresh_start()
         self.position = Position(self.first)
         self._add_checkpoint()
 
@@ -523,7 +526,12 @@ class Timeline:
         """A process of its own that stands at a checkpoint; the caller closes it."""
         if checkpoint.process is not None:
             return checkpoint.process.copy()
-        return Debuggee.start(self.reader, self.domain, self.first, echo=self._descriptors)
+        return self._fresh_start()
+
+    def _fresh_start(self) -> Debuggee:
+        return Debuggee.start(
+            self.reader, self.domain, self.first, echo=self._descriptors, stamped=self._stamped
+        )
 
     def _add_checkpoint(self) -> None:
         if any(one.position == self.position for one in self.checkpoints):

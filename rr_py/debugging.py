@@ -15,6 +15,7 @@ def debug_trace(
     arguments: str,
     port: int | None,
     silent: bool,
+    stamp: bool,
     ignore_cpu: bool,
 ) -> int:
     """Run a debugger on a place written as TRACE@PID:EVENT, or wait for one on a port; the exit status."""
@@ -34,7 +35,7 @@ def debug_trace(
             machine.check(reader.meta)
         found = resolve(reader, wanted)
         echo = None if silent else (1, 2)
-        with Timeline(reader, found.domain, echo=echo, owns_reader=False) as timeline:
+        with Timeline(reader, found.domain, echo=echo, stamped=stamp, owns_reader=False) as timeline:
             if wanted.event is not None or wanted.at_end:
                 timeline.seek(found.event + 1)
             if port is None:

@@ -14,6 +14,7 @@ def run(
     pid: int | None = None,
     verify: bool = False,
     silent: bool = False,
+    stamp: bool = False,
     timeout: float | None = None,
     ignore_cpu: bool = False,
 ) -> int:
@@ -29,6 +30,7 @@ def run(
         pid=pid,
         verify=verify,
         echo=not silent,
+        stamp=stamp,
         timeout=timeout,
         ignore_cpu=ignore_cpu,
     )

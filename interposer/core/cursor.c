@@ -234,10 +234,26 @@ static void write_vector(s32 fd, u64 array, u64 count, u64 bytes) {
   }
 }
 
+static char *decimal_before(char *end, u64 value) {
+  do *--end = (char)('0' + value % 10);
+  while (value /= 10);
+  return end;
+}
+
+/* "[PID EVENT] ", as `rr-py dump --numbers` numbers the event. */
+static void write_stamp(s32 fd, const struct thread *th) {
+  char text[64], *end = text + sizeof text, *at = end;
+  *--at = ' ', *--at = ']';
+  at = decimal_before(at, RING->event_count);
+  *--at = ' ';
+  at = decimal_before(at, th->pid);
+  *--at = '[';
+  write_all(fd, (u8 *)at, (u64)(end - at));
+}
+
 /* What the program wrote to the recording's output comes out again, in the recorded order. */
 void replay_output(struct thread *th, const struct rr_event *event, const u64 *args) {
   const struct rr_region *region = find_region(event, RR_R_SEQ);
-  (void)th;
   if (!region) return;
   u64 mine = *(const u64 *)(region + 1);
   volatile u64 *turn = &GLOBAL->output_seq;
@@ -258,6 +274,7 @@ void replay_output(struct thread *th, const struct rr_event *event, const u64 *a
   if (event->result > 0 && GLOBAL->replay_echo & (error ? 2 : 1)) {
     s32 fd = HIDDEN(error ? RR_FD_ERR : RR_FD_OUT);
     u64 bytes = (u64)event->result;
+    if (GLOBAL->flags & RR_GF_STAMP) write_stamp(fd, th);
     switch (event->nr) {
       case RR_NR_write: case RR_NR_pwrite64: case RR_NR_sendto: write_all(fd, (u8 *)args[1], bytes); break;
       case RR_NR_sendfile: case RR_NR_splice: case RR_NR_copy_file_range:

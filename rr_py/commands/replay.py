@@ -32,6 +32,7 @@ Ends with the recorded status, or dies of the recorded signal; 124 if the replay
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Wait for a debugger on this port.")
 @click.option("--verify", is_flag=True, help="Also compare writable memory where the trace has checksums.")
 @click.option("-q", "--no-output", "silent", is_flag=True, help="Do not print what the program printed.")
+@click.option("--stamp", is_flag=True, help="Mark each write of the program with its place: [PID EVENT].")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),
@@ -48,6 +49,7 @@ def command(
     port: int | None,
     verify: bool,
     silent: bool,
+    stamp: bool,
     timeout: float | None,
     ignore_cpu: bool,
 ) -> int:
@@ -66,6 +68,15 @@ def command(
             arguments=debugger_args,
             port=port,
             silent=silent,
+            stamp=stamp,
             ignore_cpu=ignore_cpu,
         )
-    return run(trace, pid=pid, verify=verify, silent=silent, timeout=timeout, ignore_cpu=ignore_cpu)
+    return run(
+        trace,
+        pid=pid,
+        verify=verify,
+        silent=silent,
+        stamp=stamp,
+        timeout=timeout,
+        ignore_cpu=ignore_cpu,
+    )

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from replayer.descriptors import NUMBERS
 from tests.conftest import RunTool
 from tests.debug.conftest import RUSTC, Record, StartGdb, need
 from tests.debug.mi import ROOT, pid_of
@@ -377,6 +378,26 @@ def test_lldb_goes_forward(recorded: Record, tool: RunTool) -> None:
     done = tool("replay", "--debugger", "lldb", "--debugger-args", words, recording.trace)
     assert "i = 0" in done.stdout, done.stdout + done.stderr
     assert f"count.c:{recording.line('adds') - 1}" in done.stdout or "inner(i=0)" in done.stdout
+
+
+def test_output_is_stamped(gdb: StartGdb, recorded: Record, tool: RunTool) -> None:
+    """GIVEN --stamp WHEN replayed, or gone on in gdb THEN each write carries its process and event."""
+    recording = recorded("family.c")
+    with TraceReader.open(recording.trace) as reader:
+        expected = {
+            f"[{event.task} {event.number}] {who} "
+            for who, domain in ((2, 1), (1, 2))
+            for chunk in reader.chunks(domain)
+            for event in chunk.views()
+            if event.nr == NUMBERS["write"]
+        }
+    assert len(expected) == 2
+    said = tool("replay", "--stamp", recording.trace).stdout
+    assert {line[: line.index("] ") + 4] for line in said.splitlines()} == expected
+    debugger = gdb("family.c", "", "--stamp", fresh=True)
+    debugger.controller.write("-exec-continue", read_response=False)
+    text = "".join(str(one["payload"]) for one in debugger._read(lambda one: one["message"] == "stopped"))
+    assert sum(stamp in text for stamp in expected) == 1
 
 
 def test_waiting_on_a_port(recorded: Record) -> None:
