@@ -249,7 +249,7 @@ def test_divergence_names_event_call_and_stack(recorded: Build, capfd: pytest.Ca
     assert names[names.index("tell") :][:2] == ["tell", "main"]
     assert "expected: write(1, " in result.message
     assert "found:    write(1, " in result.message
-    assert "argument 2, byte 0" in result.message
+    assert "argument 2, byte " in result.message  # which one: chance may agree on the first
     assert f"event {report.event} of" in result.message
     assert capfd.readouterr().out == ""
 
