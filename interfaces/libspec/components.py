@@ -19,9 +19,9 @@ def components(interface: Interface) -> dict[str, str]:
     """Function -> component. A component is named after what its functions share, or after its one function.
 
     Functions share state when they take or return the same kind of handle or structure, or memory that the
-    library allocates. One that takes a pointer to anything (`curl_easy_setopt`) may be given any of these, and
-    ties them all together. A function with none of these that computes from given memory or text (`crc32`) stands
-    alone; any other may use the library's own state, and goes with the largest component.
+    library allocates. One that takes a pointer to anything (`curl_easy_setopt`) may be given any of these,
+    and ties them all together. A function with none of these that computes from given memory or text
+    (`crc32`) stands alone; any other may use the library's own state, and goes with the largest component.
     """
     if interface.name in WHOLE:
         return dict.fromkeys(interface.functions, interface.name)

@@ -25,7 +25,7 @@ def test_functions_that_share_state_stay_together() -> None:
     assert placed["zlibVersion"] == placed["gzopen"], "nobody knows what it uses: with the largest"
     assert set(components(load("libpq")).values()) == {"PGconn"}
     curl = components(load("libcurl"))
-    assert curl["curl_share_cleanup"] == curl["curl_slist_append"] == curl["curl_easy_perform"], "setopt takes all"
+    assert curl["curl_share_cleanup"] == curl["curl_slist_append"] == curl["curl_easy_perform"]
 
 
 @pytest.mark.parametrize("name", shipped())
