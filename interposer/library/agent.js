@@ -135,7 +135,6 @@ function moveTiny(target, stub) {
   const copy = roomFor(target);
   if (copy === null) return null;
   const thunk = copy.add(COPY_SIZE - 16);
-  Memory.protect(page(copy), 4096, 'rw-');
   Memory.copy(copy, target, size);
   for (const field of relative) copy.add(field.at).writeS32(field.to.sub(copy.add(field.next)).toInt32());
   if (tail !== null) {
@@ -144,7 +143,6 @@ function moveTiny(target, stub) {
   }
   thunk.writeByteArray([0xff, 0x25, 0, 0, 0, 0]);
   thunk.add(6).writePointer(stub);
-  Memory.protect(page(copy), 4096, 'r-x');
   Memory.patchCode(target, 5, code => { code.writeU8(0xe9); code.add(1).writeS32(thunk.sub(target).toInt32() - 5); });
   return copy;
 }
@@ -155,15 +153,13 @@ function roomFor(target) {
   if (pool === undefined) pool = pools.find(p => p.used < POOL_SIZE && p.base.sub(target).compare(ptr(NEAR)) < 0);
   if (pool === undefined) {
     pool = { base: Memory.alloc(POOL_SIZE, { near: target, maxDistance: NEAR }), used: 0 };
+    // Both at once, and for good: what protects memory may itself be a function that was moved here.
+    if (!Memory.protect(pool.base, POOL_SIZE, 'rwx')) return null;
     pools.push(pool);
     foreign(uint64(pool.base.toString()), POOL_SIZE);
   }
   pool.used += COPY_SIZE;
   return pool.base.add(pool.used - COPY_SIZE);
-}
-
-function page(address) {
-  return address.and(ptr(0xfff).not());
 }
 
 // Where an instruction's displacement stands in its bytes.
