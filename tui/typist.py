@@ -18,6 +18,7 @@ from textual.worker import WorkerFailed
 
 _PATIENCE_S = 1.0
 """A key waits no longer than this for what hangs."""
+_QUIET_TURNS = 2
 
 
 class Typist(App[int]):
@@ -65,15 +66,14 @@ class Typist(App[int]):
             self.keys_waiting -= 1
 
     async def _rest(self) -> None:
-        """Return at a moment when no widget has a message that it has not dealt with."""
-        while True:
-            pumps = [pump for pump in (self, *list(self._registry)) if pump.is_running]
-            passed = [asyncio.Event() for _ in pumps]
-            for pump, event in zip(pumps, passed, strict=True):
-                if not pump.call_later(event.set):
-                    event.set()
-            for event in passed:
-                await event.wait()
-            left = [node for node in list(self._registry) if node.is_attached and node.message_queue_size]
-            if not left and not self.message_queue_size:
-                return
+        """Return at a moment when no widget has a message that it has not dealt with.
+
+        All run in this thread, each until it has none left or waits, when it is given a turn.
+        """
+        quiet = 0
+        while quiet < _QUIET_TURNS:
+            await asyncio.sleep(0)
+            busy = self.message_queue_size or any(
+                node.message_queue_size and node.is_attached for node in list(self._registry)
+            )
+            quiet = 0 if busy else quiet + 1

@@ -19,6 +19,7 @@ Examples:
   rr-py tui trace.bin@timeline/+1.5s            the timeline, 1.5 s after the start
   rr-py tui 'trace.bin@?call == read and duration > 10ms'
   rr-py tui trace.bin@hangs
+  rr-py tui good.bin@diff=bad.bin               compared with another one
 
 \b
 Y in the interface copies the address of what is shown. ? shows all keys; docs/tui.md tells more.
