@@ -63,7 +63,12 @@ void report(u32 what, u64 b, u64 c, u64 d) {
 s32 hide_fd(s32 fd, u32 which, int cloexec) {
   s32 target = HIDDEN(which);
   if (fd != target) {
-    SYS3(RR_NR_dup3, fd, target, cloexec ? SOCK_CLOEXEC : 0);
+    if (SYS3(RR_NR_dup3, fd, target, cloexec ? SOCK_CLOEXEC : 0) < 0) { /* the program has lowered its limit */
+      struct limits limits;
+      limits_lift(&limits);
+      SYS3(RR_NR_dup3, fd, target, cloexec ? SOCK_CLOEXEC : 0);
+      limits_restore(&limits);
+    }
     SYS1(RR_NR_close, fd);
   }
   return target;
