@@ -68,7 +68,11 @@ def test_large_ones_replay(name: str, build: Callable[[str], Path], same: Callab
 def test_recorded_runs_differ_among_themselves(
     name: str, build: Callable[[str], Path], same: Callable[..., Recorded]
 ) -> None:
-    outputs = {same(build(name)).out for _ in range(6)}
+    outputs = set[str]()
+    for _ in range(40):
+        outputs.add(same(build(name)).out)
+        if len(outputs) > 1:
+            break
     assert len(outputs) > 1
 
 

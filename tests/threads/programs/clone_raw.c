@@ -22,9 +22,9 @@ int main(void) {
   pid_t p = clone(child, stack + 65536, CLONE_VM | SIGCHLD, (void *)5);
   waitpid(p, &st, 0);
   printf("vm %d %d\n", value, WEXITSTATUS(st));
+  signal(SIGUSR1, SIG_IGN);
   p = clone(child, stack + 65536, CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | SIGUSR1, (void *)7, &ptid, NULL, &ctid);
   int same = ptid == p;
-  signal(SIGUSR1, SIG_IGN);
   waitpid(p, &st, __WALL);
   printf("settid %d value %d cleared %d\n", same, value, ctid == 0);
   p = clone(child, stack + 65536, SIGCHLD, (void *)9);
