@@ -15,6 +15,7 @@ from interfaces import abi
 from interfaces.errors import ExitStatus
 from interfaces.libspec.model import Interface
 from interposer.library.engine import CONTROL_SIZE, RECORD, SLOT_SIZE, SLOTS, Engine, Plan
+from interposer.library.places import digest
 from recorder.errors import RecordError
 from recorder.options import RecordOptions, RecordResult
 from tracefile import DomainEnd, DomainStart, Report, TraceWriteError, TraceWriter
@@ -115,7 +116,7 @@ def record_library(
         try:
             plan = Plan(interfaces(), RECORD)
             engine.place(plan)
-            meta = _meta(options, plan, cwd)
+            meta = _meta(options, plan, cwd, _exe(pid))
             writer = (
                 TraceWriter.create_numbered(Path.cwd(), meta)
                 if options.trace is None
@@ -250,7 +251,7 @@ def _programs(count: int) -> str:
     return "1 other program" if count == 1 else f"{count} other programs"
 
 
-def _meta(options: RecordOptions, plan: Plan, cwd: str) -> Mapping[str, Any]:
+def _meta(options: RecordOptions, plan: Plan, cwd: str, program: str) -> Mapping[str, Any]:
     system = os.uname()
     return {
         "version": options.version,
@@ -265,6 +266,7 @@ def _meta(options: RecordOptions, plan: Plan, cwd: str) -> Mapping[str, Any]:
             "interfaces": [
                 {"name": item.name, "path": item.path, "text": item.text} for item in plan.interfaces
             ],
+            "program": {"path": program, "digest": digest(program)},
         },
     }
 

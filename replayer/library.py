@@ -14,7 +14,8 @@ from interfaces import abi
 from interfaces.errors import ExitStatus
 from interfaces.libspec.recorded import interfaces_of
 from interposer.library.engine import REPLAY, Engine, Plan
-from interposer.library.places import place
+from interposer.library.places import digest, place
+from replayer.errors import ReplayError
 from replayer.library_log import flat_log
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
 from tracefile import TraceReader
@@ -65,6 +66,12 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
     began = time.monotonic()
     with TraceReader.open(options.trace) as reader:
         info = reader.domains[_DOMAIN]
+        if options.verify:
+            raise ReplayError(
+                "a recording of library calls holds no memory to compare",
+                "Leave out --verify, or record without --interface and with --checksum.",
+            )
+        _check_program(reader.meta)
         engine = Engine(REPLAY, 0)
         try:
             env = dict(item.partition("=")[::2] for item in info.envp)
@@ -84,6 +91,27 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
             engine.close()
 
 
+def _check_program(meta: Mapping[str, Any]) -> None:
+    """Raise ReplayError where the program is another one than was recorded: it will run in earnest."""
+    program = meta["library"].get("program")
+    if not isinstance(program, dict) or not program.get("digest"):
+        return
+    path = str(program.get("path"))
+    if (now := digest(path)) != program["digest"]:
+        raise ReplayError(
+            f"{path} {'has changed since it was recorded' if now else 'is not there'}: "
+            "the replay of library calls runs the program itself",
+            "Put the recorded program back, or record again.",
+        )
+
+
+def _in_earnest(meta: Mapping[str, Any]) -> str:
+    names = [item.name for item in interfaces_of(meta) if item.name != "pthread"]
+    if "libc" in names:
+        return ""
+    return f"only calls of {' and '.join(names)} came from the log: all else the program did again"
+
+
 def plan_of(meta: Mapping[str, Any]) -> Plan:
     """The interfaces a trace was recorded at, from their text in the trace."""
     return Plan(interfaces_of(meta), REPLAY)
@@ -94,7 +122,7 @@ class _Replaying:
 
     def __init__(self, options: ReplayOptions, reader: TraceReader, engine: Engine, began: float) -> None:
         self.options, self.reader, self.engine, self.began = options, reader, engine, began
-        self.notes: list[str] = []
+        self.notes: list[str] = [note] if (note := _in_earnest(reader.meta)) else []
 
     def run(self) -> ReplayResult:
         engine = self.engine

@@ -173,6 +173,20 @@ def test_divergence_names_function_and_argument(tool: Tool, build: Build, tmp_pa
     assert 'thing_new(name="first")' in replayed.err and 'thing_new(name="other")' in replayed.err
 
 
+def test_a_program_that_has_changed_is_not_run(tool: Tool, build: Build) -> None:
+    text = '#include <stdio.h>\nint main() { puts("%s"); }'
+    program = build("app", text % "one")
+    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "zlib", str(program))
+    replayed = tool("replay", "t.bin")
+    assert replayed.out == recorded.out == b"one\n"
+    assert "only calls of zlib came from the log" in replayed.err
+    assert tool("replay", "--verify", "t.bin").status == 125
+    build("app", text % "two")
+    replayed = tool("replay", "t.bin")
+    assert replayed.out == b"" and "has changed since it was recorded" in replayed.err
+    assert replayed.status == 125
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
