@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import FOLDER, Recorder
 
-HELPERS = {"refuse", "shares"}
+HELPERS = {"refuse", "segment", "shares"}
 """Not programs to record by themselves: they are run around a recording, or have a test of their own."""
 
 VARIES = {"addresses", "counters", "many_signals", "unknown", "vtimer", "keys_and_quotas", "outside"}
