@@ -1,6 +1,7 @@
 /* Robust, priority-inheriting, process-shared, recursive and error-checking mutexes, contended, with timeouts. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <errno.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ static void *count(void *arg) {
   return arg;
 }
 static void *dies_holding(void *arg) { pthread_mutex_lock(m); return arg; }
-static void *holds(void *arg) { pthread_mutex_lock(m); usleep(60000); pthread_mutex_unlock(m); return arg; }
+static sem_t held, tried;
+static void *holds(void *arg) { pthread_mutex_lock(m); sem_post(&held); sem_wait(&tried); pthread_mutex_unlock(m); return arg; }
 static void contended(const char *name, int protocol, int type, int pshared, int robust) {
   pthread_mutexattr_t a;
   pthread_t t[4];
@@ -36,11 +38,12 @@ static void contended(const char *name, int protocol, int type, int pshared, int
   for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
   struct timespec until;
   pthread_create(&t[0], NULL, holds, NULL);
-  usleep(20000);
+  sem_wait(&held);
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_nsec += 1000000;
   if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
   int late = pthread_mutex_timedlock(m, &until), busy = pthread_mutex_trylock(m);
+  sem_post(&tried);
   pthread_join(t[0], NULL);
   int owner = -1, consistent = -1;
   if (robust == PTHREAD_MUTEX_ROBUST) {
@@ -53,6 +56,8 @@ static void contended(const char *name, int protocol, int type, int pshared, int
   printf("%s %d: %ld late %d busy %d owner %d %d\n", name, made, shared, late == ETIMEDOUT, busy == EBUSY, owner == EOWNERDEAD, consistent);
 }
 int main(void) {
+  sem_init(&held, 0, 0);
+  sem_init(&tried, 0, 0);
   contended("normal", PTHREAD_PRIO_NONE, PTHREAD_MUTEX_NORMAL, 0, 0);
   contended("robust", PTHREAD_PRIO_NONE, PTHREAD_MUTEX_NORMAL, 0, PTHREAD_MUTEX_ROBUST);
   contended("pi", PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_NORMAL, 0, 0);
