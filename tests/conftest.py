@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,14 @@ ROOT = Path(__file__).resolve().parent.parent
 Run = subprocess.CompletedProcess[str]
 RunTool = Callable[..., Run]
 CompileC = Callable[..., Path]
+
+
+def systems_gdb() -> str | None:
+    """The machine's own gdb: the one that the test extra puts into the virtual environment needs a starter of
+    ours (see tests/debug/mi.py)."""
+    ours = os.path.realpath(os.path.dirname(sys.executable))
+    folders = [one for one in os.environ.get("PATH", os.defpath).split(":") if os.path.realpath(one) != ours]
+    return shutil.which("gdb", path=":".join(folders))
 
 
 @pytest.fixture(autouse=True)

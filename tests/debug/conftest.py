@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from interfaces.abi import Kind
-from tests.debug.mi import Gdb, extra_gdb, systems_gdb
+from tests.conftest import systems_gdb
+from tests.debug.mi import Gdb, extra_gdb
 from tracefile import TraceReader
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 GdbController = pytest.importorskip("pygdbmi.gdbcontroller").GdbController
 ROOT = Path(__file__).resolve().parents[2]
 WAIT = 60.0
-_OURS = os.path.realpath(os.path.dirname(sys.executable))
 
 
 def extra_gdb(folder: Path) -> str | None:
@@ -36,12 +33,6 @@ def extra_gdb(folder: Path) -> str | None:
     starter.write_text(f"#!{sys.executable} -I\nfrom gdb_for_pwndbg.gdb import main\n\nmain()\n")
     starter.chmod(0o755)
     return str(starter)
-
-
-def systems_gdb() -> str | None:
-    """The machine's own gdb."""
-    folders = [one for one in os.environ.get("PATH", os.defpath).split(":") if os.path.realpath(one) != _OURS]
-    return shutil.which("gdb", path=":".join(folders))
 
 
 class Gdb:

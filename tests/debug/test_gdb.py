@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from replayer.descriptors import NUMBERS
-from tests.conftest import RunTool
+from tests.conftest import RunTool, systems_gdb
 from tests.debug.conftest import RUSTC, Record, StartGdb, need
 from tests.debug.mi import ROOT, pid_of
 from tracefile import TraceReader
@@ -412,7 +412,8 @@ def test_waiting_on_a_port(recorded: Record) -> None:
     match = re.search(r"port (\d+)", tool.stderr.readline())
     assert match is not None
     commands = ["set confirm off", f"target extended-remote localhost:{match[1]}", "break inner", "continue"]
-    words = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set sysroot /"]
+    words = [str(systems_gdb()), "-nx", "-q", "-batch"]
+    words += ["-iex", "set debuginfod enabled off", "-iex", "set sysroot /"]
     for command in commands:
         words += ["-ex", command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)

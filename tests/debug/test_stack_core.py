@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import RunTool
+from tests.conftest import RunTool, systems_gdb
 from tests.debug.conftest import Record, need
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -20,8 +20,8 @@ GETDENTS64 = 217
 
 def gdb(*commands: str, files: tuple[Path, ...]) -> str:
     """What gdb prints for some commands."""
-    need(shutil.which("gdb"), "gdb")
-    words = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off"]
+    need(systems_gdb(), "gdb")
+    words = [str(systems_gdb()), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off"]
     for command in commands:
         words += ["-ex", command]
     done = subprocess.run([*words, *map(str, files)], capture_output=True, text=True, timeout=60)

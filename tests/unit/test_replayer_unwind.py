@@ -17,6 +17,7 @@ from interposer import ptrace
 from replayer.memory import Mappings, ProcessMemory
 from replayer.registers import Registers
 from replayer.unwind import Frame, Unwinder
+from tests.conftest import systems_gdb
 
 SOURCE = r"""
 #include <signal.h>
@@ -51,7 +52,7 @@ int main(void) {
 """
 
 needs_tools = pytest.mark.skipif(
-    not (shutil.which("gcc") and shutil.which("gdb")), reason="needs gcc, and gdb as the oracle"
+    not (shutil.which("gcc") and systems_gdb()), reason="needs gcc, and gdb as the oracle"
 )
 
 
@@ -98,7 +99,10 @@ def by_gdb(script: Path, pid: int) -> list[tuple[int, bool]]:
     """gdb's frames without inlined and tail calls: (pc, whether it is the trampoline of a signal handler)."""
     script.write_text(GDB_FRAMES)
     text = subprocess.run(
-        ["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "set backtrace past-main on", "-x", script],
+        [
+            str(systems_gdb()), "-nx", "-batch", "-p", str(pid),
+            "-ex", "set backtrace past-main on", "-x", script,
+        ],
         capture_output=True, text=True, env={**os.environ, "DEBUGINFOD_URLS": ""}, check=True,
     ).stdout  # fmt: skip
     return [
