@@ -366,7 +366,6 @@ class Global(ctypes.LittleEndianStructure):
         ("mapped_generation", _u32),
         ("writes_lock", _u32),
         ("writes", _u64),
-        ("mapped_files", _u64 * 32),
         ("file_writes", FileWrite * FILE_WRITES),
     ]
 

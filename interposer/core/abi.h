@@ -275,10 +275,9 @@ struct rr_global {
   u64 tsc_rate;                /* ticks a nanosecond, times 2^32; 0: not known yet */
   u64 reserved[13];
   /* recording: files that some process maps, and what was written to them */
-  u32 mapped_generation; /* of mapped_files; never 0 */
+  u32 mapped_generation; /* how many different files have been mapped */
   u32 writes_lock;       /* 0 or a tid; taken for a bounded time */
   u64 writes;            /* all so far; the latest stay in file_writes */
-  u64 mapped_files[32];  /* bits of a hash of device and inode */
   struct rr_file_write file_writes[RR_FILE_WRITES];
 };
 _Static_assert(sizeof(struct rr_global) <= 4096, "global");
@@ -306,7 +305,12 @@ struct rr_known_files {
   struct rr_known_file files[RR_FILES_MAX];
   u32 sites[RR_FILE_SITES_MAX];
 };
-_Static_assert(sizeof(struct rr_known_files) + 0x1000 <= RR_GLOBAL_SIZE, "known files");
+
+/* ---- behind those: for each hash of device and inode 0 where nobody has mapped such a file, else 1 and the writes to it ---- */
+#define RR_FILE_VERSIONS (RR_GLOBAL + 0x1b000ul)
+#define RR_FILE_HASHES 4096u
+_Static_assert(sizeof(struct rr_known_files) + 0x1000 <= 0x1b000, "known files");
+_Static_assert(0x1b000 + RR_FILE_HASHES * 4 <= RR_GLOBAL_SIZE, "versions");
 
 enum rr_global_flag {
   RR_GF_NO_PATCH = 1,   /* RR_PY_PATCH=0 */

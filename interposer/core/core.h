@@ -64,6 +64,8 @@ struct shared_map { /* a live MAP_SHARED mapping, or a private one of a file tha
   u32 writable;
   u32 private;
   u32 file; /* its number in the trace */
+  u32 version; /* of the file: writes that were looked at */
+  u32 changed; /* since then */
 };
 
 #define MAX_CODE 256
@@ -431,6 +433,7 @@ static inline u64 page_up(u64 value) { return (value + PAGE - 1) & ~(PAGE - 1); 
 
 /* ---- filewrites.c ---- */
 void watch_file(const struct stat_k *s);
+u32 file_version(const struct stat_k *s);
 void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result);
 void log_writes_of_others(struct thread *th, u64 nr, u64 ip);
 

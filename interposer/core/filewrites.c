@@ -6,25 +6,19 @@
  */
 #include "core.h"
 
-/* ---- which files are mapped by anybody: bits that are never taken back; one too many costs time only ---- */
+/* ---- which files are mapped by anybody: never taken back; one too many costs time only ---- */
 
-static volatile u64 *watch_word(u64 dev, u64 ino, u64 *bit) {
-  u64 hash = ((dev * 0x9e3779b97f4a7c15ul ^ ino) * 0x9fb21c651e98df25ul) >> 53;
-  *bit = 1ul << (hash % 64);
-  return &GLOBAL->mapped_files[hash / 64];
+static u32 *version_of(u64 dev, u64 ino) {
+  return (u32 *)RR_FILE_VERSIONS + (((dev * 0x9e3779b97f4a7c15ul ^ ino) * 0x9fb21c651e98df25ul) >> 40) % RR_FILE_HASHES;
 }
 
 void watch_file(const struct stat_k *s) {
-  u64 bit;
-  volatile u64 *word = watch_word(s->dev, s->ino, &bit);
-  if (__atomic_fetch_or((u64 *)word, bit, __ATOMIC_ACQ_REL) & bit) return;
-  __atomic_fetch_add((u32 *)&GLOBAL->mapped_generation, 1, __ATOMIC_ACQ_REL);
+  u32 *version = version_of(s->dev, s->ino), unmapped = 0;
+  if (__atomic_compare_exchange_n(version, &unmapped, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    __atomic_fetch_add((u32 *)&GLOBAL->mapped_generation, 1, __ATOMIC_ACQ_REL);
 }
 
-static int is_watched(const struct stat_k *s) {
-  u64 bit;
-  return (*watch_word(s->dev, s->ino, &bit) & bit) != 0;
-}
+u32 file_version(const struct stat_k *s) { return __atomic_load_n(version_of(s->dev, s->ino), __ATOMIC_ACQUIRE); }
 
 /* ---- writes are told to all, in a short list ---- */
 
@@ -47,7 +41,9 @@ static void list_unlock(struct thread *th) {
 static void tell(struct thread *th, const struct rr_file_write *write) {
   list_lock(th);
   u64 number = GLOBAL->writes;
+  u32 *version = version_of(write->dev, write->ino);
   copy_bytes((void *)&GLOBAL->file_writes[number % RR_FILE_WRITES], write, sizeof *write);
+  *version = *version + 1 ? *version + 1 : 1;
   __atomic_store_n(&GLOBAL->writes, number + 1, __ATOMIC_RELEASE);
   if (space.writes_seen == number) space.writes_seen = number + 1;
   list_unlock(th);
@@ -138,7 +134,7 @@ void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result) {
   u32 generation = __atomic_load_n(&GLOBAL->mapped_generation, __ATOMIC_ACQUIRE);
   if (unmapped && *unmapped == generation) return;
   if (path ? SYS2(RR_NR_stat, args[0], &s) < 0 : SYS2(RR_NR_fstat, fd, &s) < 0) return;
-  if (!is_watched(&s)) {
+  if (!file_version(&s)) {
     if (unmapped) *unmapped = generation;
     return;
   }
@@ -166,6 +162,12 @@ void log_writes_of_others(struct thread *th, u64 nr, u64 ip) {
   int missed = last - first > RR_FILE_WRITES;
   count = missed ? 0 : last - first;
   for (u64 i = 0; i < count; i++) copy_bytes(&fresh[i], (void *)&GLOBAL->file_writes[(first + i) % RR_FILE_WRITES], sizeof fresh[0]);
+  for (u32 i = 0; i < space.nshared; i++) {
+    struct shared_map *m = &space.shared[i];
+    u32 version = *version_of(m->dev, m->ino);
+    m->changed = version != m->version;
+    m->version = version;
+  }
   list_unlock(th);
   space.writes_seen = last;
   if (!space.nshared || !logging()) return;
@@ -175,7 +177,7 @@ void log_writes_of_others(struct thread *th, u64 nr, u64 ip) {
     for (u32 i = 0; i < space.nshared; i++) {
       const struct shared_map *m = &space.shared[i];
       struct rr_file_write all = {m->dev, m->ino, 0, ~0ul, m->size};
-      if (m->ino) log_range(th, &all);
+      if (m->ino && m->changed) log_range(th, &all);
     }
   if (th->event.payload_len)
     log_commit(th, RR_K_PREEMPT);

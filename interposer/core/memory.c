@@ -39,6 +39,7 @@ static void remember_shared(u64 address, u64 len, const struct stat_k *s, u64 of
     m->writable = (u32)writable;
     m->private = 0;
     m->file = file;
+    m->version = s ? file_version(s) : 0;
   }
   count_shared();
 }
