@@ -115,9 +115,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Record:
 StartGdb = Callable[..., Gdb]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def running() -> Iterator[dict[tuple[object, ...], Gdb]]:
-    """The debuggers that wait for the next test."""
+    """The debuggers that wait for the module's next test."""
     found: dict[tuple[object, ...], Gdb] = {}
     yield found
     for one in found.values():
