@@ -410,6 +410,9 @@ class Debuggee:
                     set_watches(task.real_tid, places)
 
     def _watch_thread(self, tid: int) -> None:
+        """Set the watches of a thread that has just begun, as soon as its word that it has is read."""
+        while tid not in self._live.tasks and not self._supervisor.over:
+            self._supervisor._step()
         task = self._live.tasks.get(tid)
         if task is not None:
             places = [(one.address, one.size, one.reads) for one in self._armed.triggers.watches]
