@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conftest import systems_gdb
 from tracefile import TraceReader
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Gdb:
     def __init__(self, recording: Recorded, place: str = "", *words: str) -> None:
         self.recording = recording
         self.threads = 1
+        if "--debugger" not in words:
+            words = ("--debugger", str(systems_gdb()), *words)
         arguments = "-nx --interpreter=mi3 -iex 'set debuginfod enabled off'"
         command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "rr_py", "replay", "--gdb"]
         command += ["--debugger-args", arguments]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import RunTool
+from tests.conftest import RunTool, systems_gdb
 from tests.debug.conftest import Record, StartGdb, need
 from tests.debug.mi import ROOT, Gdb, alive, descendants
 
@@ -126,7 +126,8 @@ def test_nothing_is_left_behind(
 
 def test_killed_while_it_starts(recorded: Record, gdb: StartGdb) -> None:
     """GIVEN gdb that has just been started WHEN it is killed THEN rr-py ends, and nothing is left."""
-    words = ["--gdb", "--debugger-args", "-nx -q", str(recorded("spin.c").trace)]
+    words = ["--gdb", "--debugger", str(systems_gdb()), "--debugger-args", "-nx -q"]
+    words.append(str(recorded("spin.c").trace))
     tool = subprocess.Popen(
         [sys.executable, "-m", "rr_py", "replay", *words],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
