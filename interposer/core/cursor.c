@@ -53,6 +53,7 @@ static void park_at(struct thread *th, volatile u32 *word) {
     futex_wait(word, 1, 500000000);
     if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
   }
+  debug_parked();
   th->pass = DEBUG->pass;
   DEBUG->pass = 0;
   DEBUG->core_watch = 0;

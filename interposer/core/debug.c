@@ -78,6 +78,11 @@ void debug_event(void) {
 
 /* ---- hits and steps ---- */
 
+/* The tool wanted to stop while the core was at work: where traps follow one another that is nearly always. */
+static volatile u32 stop_wanted;
+
+void debug_parked(void) { stop_wanted = 0; }
+
 /* 1: the task was parked, and the tool has given new orders. */
 static int hit(struct thread *th, u32 reason) {
   if (DEBUG->hits_event != RING->event_count) {
@@ -228,6 +233,7 @@ int debug_trap(struct thread *th, struct siginfo_k *info, struct ucontext_k *uc)
   } else {
     ours = 0;
   }
+  if (ours && stop_wanted) park_for(th, RR_P_POKED);
   if (ours) debug_leave(th, regs, NO_STEP);
   th->frame = outer;
   return ours;
@@ -250,7 +256,11 @@ void debug_signal(struct thread *th, u32 sig) {
 
 /* The tool wants to stop, and no event comes along. */
 void debug_poked(struct thread *th, struct ucontext_k *uc) {
-  if (!debugging() || in_core(uc->mc.regs[R_RIP])) return;
+  if (!debugging()) return;
+  if (in_core(uc->mc.regs[R_RIP])) {
+    stop_wanted = 1;
+    return;
+  }
   struct sigframe *outer = th->frame;
   th->frame = (struct sigframe *)((u8 *)uc - 8);
   u32 stepped = debug_enter(th, uc->mc.regs);

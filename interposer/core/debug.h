@@ -88,6 +88,7 @@ void debug_started(struct thread *th);                       /* a new thread is 
 int debug_diverted(struct thread *th, u64 nr, u64 *args);    /* 1: the call was answered without the log */
 void debug_request(struct thread *th); /* the tool asks something of the parked task */
 void debug_core_watch(struct thread *th); /* the core has touched a watched place */
+void debug_parked(void);
 void debug_poked(struct thread *th, struct ucontext_k *uc);
 void debug_signal(struct thread *th, u32 sig); /* a recorded signal comes next */
 int debug_fault(struct thread *th, int sig);                 /* 1: a fault in a diverted call was parked */
