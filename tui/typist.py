@@ -19,6 +19,9 @@ from textual.worker import WorkerFailed
 _PATIENCE_S = 1.0
 """A key waits no longer than this for what hangs."""
 _QUIET_TURNS = 2
+_FILLING = frozenset({"processes"})
+"""Workers that fill a list: keys for it wait until there is something in it."""
+_FILLING_S = 0.005
 
 
 class Typist(App[int]):
@@ -66,7 +69,7 @@ class Typist(App[int]):
             self.keys_waiting -= 1
 
     async def _rest(self) -> None:
-        """Return at a moment when no widget has a message that it has not dealt with.
+        """Return at a moment when no widget has a message that it has not dealt with, and no list is filled.
 
         All run in this thread, each until it has none left or waits, when it is given a turn.
         """
@@ -77,3 +80,6 @@ class Typist(App[int]):
                 node.message_queue_size and node.is_attached for node in list(self._registry)
             )
             quiet = 0 if busy else quiet + 1
+            if any(worker.group in _FILLING and not worker.is_finished for worker in self.workers):
+                quiet = 0
+                await asyncio.sleep(_FILLING_S)
