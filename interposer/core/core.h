@@ -432,6 +432,8 @@ void replay_length(const struct rr_region *region);
 static inline u64 page_up(u64 value) { return (value + PAGE - 1) & ~(PAGE - 1); }
 
 /* ---- filewrites.c ---- */
+void shared_lock(struct thread *th, volatile u32 *word);
+void shared_unlock(struct thread *th, volatile u32 *word);
 void watch_file(const struct stat_k *s);
 u32 file_version(const struct stat_k *s);
 void log_file_writes(struct thread *th, u64 nr, const u64 *args, s64 result);

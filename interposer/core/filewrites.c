@@ -22,21 +22,8 @@ u32 file_version(const struct stat_k *s) { return __atomic_load_n(version_of(s->
 
 /* ---- writes are told to all, in a short list ---- */
 
-static void list_lock(struct thread *th) {
-  u32 holder = 0;
-  u64 start = 0;
-  while (!__atomic_compare_exchange_n((u32 *)&GLOBAL->writes_lock, &holder, th->real_tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-    u64 now = now_precise();
-    if (!start) start = now;
-    if (now - start < 20000000) holder = 0; /* later: whoever has it was killed */
-    SYS0(RR_NR_sched_yield);
-  }
-}
-
-static void list_unlock(struct thread *th) {
-  u32 mine = th->real_tid;
-  __atomic_compare_exchange_n((u32 *)&GLOBAL->writes_lock, &mine, 0u, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
+static void list_lock(struct thread *th) { shared_lock(th, &GLOBAL->writes_lock); }
+static void list_unlock(struct thread *th) { shared_unlock(th, &GLOBAL->writes_lock); }
 
 static void tell(struct thread *th, const struct rr_file_write *write) {
   list_lock(th);

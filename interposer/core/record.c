@@ -168,23 +168,9 @@ static s32 transfer_target(u64 nr, const u64 *args) {
   }
 }
 
-/* Output is numbered across the whole recording; the lock keeps number and effect together. It is taken away from a
- * holder that keeps it for long: that one waits in its own write, is stopped, or is dead. */
-static void output_lock(struct thread *th) {
-  u32 holder = 0;
-  u64 start = 0;
-  while (!__atomic_compare_exchange_n((u32 *)&GLOBAL->output_lock, &holder, th->real_tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-    u64 now = now_precise();
-    if (!start) start = now;
-    if (now - start < 20000000) holder = 0;
-    SYS0(RR_NR_sched_yield);
-  }
-}
-
-static void output_unlock(struct thread *th) {
-  u32 mine = th->real_tid;
-  __atomic_compare_exchange_n((u32 *)&GLOBAL->output_lock, &mine, 0u, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
+/* Output is numbered across the whole recording; the lock keeps number and effect together. */
+static void output_lock(struct thread *th) { shared_lock(th, &GLOBAL->output_lock); }
+static void output_unlock(struct thread *th) { shared_unlock(th, &GLOBAL->output_lock); }
 
 /* Whether this task waits with the baton, having been alone when it began to. */
 static int holds_up(struct thread *th) { return !alone() && (RING->baton & 0x7fffffff) == th->real_tid; }

@@ -64,3 +64,21 @@ s64 futex_wait(volatile u32 *word, u32 value, u64 timeout_ns) {
 }
 
 void futex_wake(volatile u32 *word, u32 count) { SYS3(RR_NR_futex, word, FUTEX_WAKE, count); }
+
+/* A lock of the whole recording. It is taken away from a holder that keeps it for long: that one waits in its own call, is
+ * stopped, or is dead. */
+void shared_lock(struct thread *th, volatile u32 *word) {
+  u32 holder = 0;
+  u64 start = 0;
+  while (!__atomic_compare_exchange_n(word, &holder, th->real_tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    u64 now = now_precise();
+    if (!start) start = now;
+    if (now - start < 20000000) holder = 0;
+    SYS0(RR_NR_sched_yield);
+  }
+}
+
+void shared_unlock(struct thread *th, volatile u32 *word) {
+  u32 mine = th->real_tid;
+  __atomic_compare_exchange_n(word, &mine, 0u, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
