@@ -3,8 +3,6 @@
 Nothing here is the recorder's or the trace's own type, so that the interposer stays below both.
 """
 
-from __future__ import annotations
-
 import resource
 import struct
 from typing import NamedTuple

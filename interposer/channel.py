@@ -1,7 +1,5 @@
 """Messages between the tool and the core: struct rr_msg, one datagram each, with descriptors beside it."""
 
-from __future__ import annotations
-
 import array
 import os
 import socket
@@ -48,13 +46,13 @@ class Channel:
         self.closed = False
 
     @classmethod
-    def pair(cls, *, credentials: bool = False) -> tuple[Channel, socket.socket]:
+    def pair(cls, *, credentials: bool = False) -> "tuple[Channel, socket.socket]":
         """Our end and the core's end of a new pair."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         return cls(ours, credentials=credentials), theirs
 
     @classmethod
-    def adopt(cls, fd: int) -> Channel:
+    def adopt(cls, fd: int) -> "Channel":
         """The channel behind a descriptor that was received. Raises OSError when it is no socket."""
         return cls(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=fd), credentials=True)
 

@@ -4,8 +4,6 @@ Reads from any buffer (a mapped file, bytes). Hostile or truncated input raises 
 Debugging information is not its business.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from collections.abc import Iterator
@@ -139,6 +137,19 @@ class Elf(NamedTuple):
                 yield from self._table(offset, size, sections[link][4], sections[link][5])
             if tables:
                 return
+
+    def address(self, name: str) -> int | None:
+        """The value of symbol `name` of the full symbol table; None where the table has no such string of
+        its own. Does not look at any other name."""
+        sections = self._sections()
+        for _, kind, _, _, offset, size, link, *_ in sections:
+            if kind == _SHT_SYMTAB and link < len(sections):
+                _, _, _, _, names, names_size, *_ = sections[link]
+                at = bytes(self.data[names : names + names_size]).find(b"\0" + name.encode() + b"\0") + 1
+                table = bytes(self.data[offset : offset + size // _SYMBOL.size * _SYMBOL.size])
+                if at:
+                    return next((value for of, *_, value, _ in _SYMBOL.iter_unpack(table) if of == at), None)
+        return None
 
     def _table(self, offset: int, size: int, names: int, names_size: int) -> Iterator[Symbol]:
         strings = bytes(self.data[names : names + names_size])

@@ -1,7 +1,5 @@
 """The core's own ELF image: what of it injection maps where, and where it jumps."""
 
-from __future__ import annotations
-
 import functools
 import mmap
 from pathlib import Path
@@ -37,10 +35,12 @@ def load(path: Path | None = None) -> Image:
     """Read the core's headers. Raises ImageError when it is missing or its layout is not the agreed one."""
     path = path or image_path()
     try:
-        content = path.read_bytes()
-        elf = parse(content)
-        entry = next((s.value for s in elf.symbols() if s.name == "rr_entry_record"), None)
-    except (OSError, ElfError) as error:
+        with path.open("rb", buffering=0) as file:
+            content = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        with content:
+            elf = parse(content)
+            entry = elf.address("rr_entry_record")
+    except (OSError, ValueError, ElfError) as error:
         raise _unusable(path, str(error)) from error
     loads = elf.loads()
     if len(loads) != 2 or not loads[0].flags & PF_X or not loads[1].flags & PF_W:

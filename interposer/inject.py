@@ -10,8 +10,6 @@ go wrong (`is_sure`), the instructions are put behind the end of the kernel's vD
 sees, and the thread runs them by itself when it is detached.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -5,8 +5,6 @@ If no execve succeeds it says through a pipe what failed and with which errno, s
 executable" and "its interpreter is missing" are told apart by what the kernel said, not by guessing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

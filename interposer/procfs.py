@@ -1,7 +1,5 @@
 """What /proc says of one process: mappings, the program break, names. Only reads; /proc may be read-only."""
 
-from __future__ import annotations
-
 import os
 from functools import lru_cache
 from typing import NamedTuple

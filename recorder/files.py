@@ -5,8 +5,6 @@ with size, time and hash. Of any other file the content is stored, whole where i
 that is mapped.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -67,7 +65,7 @@ class Identity(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Identity:
+    def of(cls, status: os.stat_result) -> "Identity":
         return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
 
 

@@ -3,8 +3,6 @@
 The same for the first program and for every later execve. The thread stands at its exec stop.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import time

@@ -1,7 +1,5 @@
 """What to record and how, and what came of it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ is looked for in /proc: at once when a recorded process maps something shared, a
 rarely. What /proc does not show (processes of other users, for who is not root) is not found.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re
@@ -21,9 +19,9 @@ from interfaces import abi
 
 _SOON = 0.2
 _RARELY = 60.0
-_SHARED_WRITABLE = re.compile(rb"^\w+-\w+ .w.s \w+ (\w+):(\w+) (\d+)", re.MULTILINE)
-_OUR_PAGE = re.compile(rb"^\w+-\w+ \S+ \w+ \S+ (\d+) +/memfd:rr-global", re.MULTILINE)
-_THEIR_PAGE = re.compile(rb"^%x-\w+ \S+ \w+ \S+ (\d+)" % abi.GLOBAL, re.MULTILINE)
+_SHARED_WRITABLE = rb"(?m)^\w+-\w+ .w.s \w+ (\w+):(\w+) (\d+)"
+_OUR_PAGE = rb"(?m)^\w+-\w+ \S+ \w+ \S+ (\d+) +/memfd:rr-global"
+_THEIR_PAGE = rb"(?m)^%x-\w+ \S+ \w+ \S+ (\d+)" % abi.GLOBAL
 _PAGE_NAME = "/memfd:rr-global"
 _SYSV_DEVICE = 1
 
@@ -121,12 +119,12 @@ class OutsideWatch:
         It may be on its way to its end, or to another program, so that one look proves nothing.
         """
         maps = _read(f"/proc/{pid}/maps")
-        page = _THEIR_PAGE.search(maps)
+        page = re.search(_THEIR_PAGE, maps)
         if not maps or (page and page[1] in ours):
             return set()
         keys = {
             (os.makedev(int(major, 16), int(minor, 16)), int(inode))
-            for major, minor, inode in _SHARED_WRITABLE.findall(maps)
+            for major, minor, inode in re.findall(_SHARED_WRITABLE, maps)
         }
         opened = dict[_Key, str]()
         if keys & self._objects.keys() or any(known.in_memory for known in self._objects.values()):
@@ -145,7 +143,7 @@ def _sealed(fd: int) -> bool:
 
 
 def _own_pages() -> set[bytes]:
-    return set(_OUR_PAGE.findall(_read("/proc/self/maps")))
+    return set(re.findall(_OUR_PAGE, _read("/proc/self/maps")))
 
 
 def _processes() -> Iterator[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from interfaces import abi
@@ -28,19 +27,19 @@ class Task(NamedTuple):
     real_pid: int
 
 
-@dataclass(slots=True)
 class LiveDomain:
     """A domain that has a ring. `processes` are real process ids; `finished`: nothing more comes."""
 
-    info: DomainInfo
-    ring: Ring
-    ring_fd: int
-    feeder: Feeder
-    processes: set[int] = field(default_factory=set)
-    tasks: dict[int, Task] = field(default_factory=dict)
-    channels: set[Channel] = field(default_factory=set)
-    finished: bool = False
-    events: int = 0
+    def __init__(self, info: DomainInfo, ring: Ring, ring_fd: int, feeder: Feeder) -> None:
+        self.info = info
+        self.ring = ring
+        self.ring_fd = ring_fd
+        self.feeder = feeder
+        self.processes: set[int] = set()
+        self.tasks: dict[int, Task] = {}
+        self.channels: set[Channel] = set()
+        self.finished = False
+        self.events = 0
 
     @classmethod
     def create(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,8 +13,7 @@ DEFAULT_TIMEOUT = 60.0
 """Seconds without progress after which a replay is given up (see `watchdog`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayOptions:
+class ReplayOptions(NamedTuple):
     """How to replay.
 
     `pid`: only this recorded process. `echo`: write what the program wrote to the recording's stdout and

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from interfaces import abi
 from interfaces.abi import EVENT_SIZE, Region, parse_regions
@@ -20,8 +19,7 @@ EventArray: TypeAlias = "npt.NDArray[np.void]"
 _EVENT = struct.Struct("<IBBHQ6QqQQII")
 
 
-@dataclass(slots=True)
-class EventView:
+class EventView(NamedTuple):
     """One event. `number` counts from 0 in its domain; times are CLOCK_MONOTONIC nanoseconds."""
 
     domain: int

@@ -94,7 +94,8 @@ def unshuffle_events(planes: bytes) -> bytes:
 class Compressor:
     """Compresses sections; one object belongs to one thread."""
 
-    def __init__(self, level: int = LEVEL) -> None:
+    def __init__(self, level: int | None = None) -> None:
+        level = LEVEL if level is None else level
         self._level = level
         self._made: dict[int, zstandard.ZstdCompressor] = {}
         self._zstd = self._of(level)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tracefile.errors import TraceFormatError
@@ -30,7 +29,6 @@ class DomainStop(NamedTuple):
         return f"domain {self.domain} (process {self.pid}, {comm}) stops after {self.events} events"
 
 
-@dataclass(slots=True)
 class DomainInfo:
     """A domain of an open trace. `summary` lacks argv, envp and boot; `load()` reads them from the file.
 
@@ -38,13 +36,14 @@ class DomainInfo:
     event; `cut` is why events after `event_count` are not usable, where the file has more.
     """
 
-    summary: DomainStart
-    load: Callable[[], DomainStart]
-    ends: list[DomainEnd] = field(default_factory=list)
-    offsets: array[int] = field(default_factory=lambda: array("Q"))
-    firsts: array[int] = field(default_factory=lambda: array("Q"))
-    event_count: int = 0
-    cut: TraceFormatError | None = None
+    def __init__(self, summary: DomainStart, load: Callable[[], DomainStart]) -> None:
+        self.summary = summary
+        self.load = load
+        self.ends: list[DomainEnd] = []
+        self.offsets = array("Q")
+        self.firsts = array("Q")
+        self.event_count = 0
+        self.cut: TraceFormatError | None = None
 
     @property
     def domain(self) -> int:

@@ -5,8 +5,6 @@ chunk. docs/trace-format.md describes the same layout for people; tests/unit/tes
 the two together. Nothing in this module opens a file.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from enum import IntEnum, IntFlag

@@ -7,7 +7,6 @@ system calls can take them for these. What is left (sqlite3_step, fopen, usleep)
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -81,8 +80,7 @@ class AsSystemCalls:
         if event.kind != Kind.LIBCALL or nr is None or event.flags & (0xFF ^ _ERRNO):
             return event
         failed = event.flags & _ERRNO and event.result == -1
-        return dataclasses.replace(
-            event,
+        return event._replace(
             kind=Kind.SYSCALL,
             nr=nr,
             flags=EventFlag.PRECISE,

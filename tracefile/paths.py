@@ -11,7 +11,7 @@ from pathlib import Path
 from tracefile.errors import TraceMissingError
 from tracefile.layout import FILE_MAGIC
 
-_NAME = re.compile(r"trace(?:-([1-9][0-9]*))?\.bin")
+_NAME = r"trace(?:-([1-9][0-9]*))?\.bin"
 
 
 def numbered_trace(folder: str | os.PathLike[str], number: int) -> Path:
@@ -35,7 +35,7 @@ def newest_trace(folder: str | os.PathLike[str]) -> Path:
     candidates: list[tuple[int, int, str]] = []
     try:
         for entry in os.scandir(folder):
-            match = _NAME.fullmatch(entry.name)
+            match = re.fullmatch(_NAME, entry.name)
             if match:
                 with contextlib.suppress(FileNotFoundError):
                     candidates.append((entry.stat().st_mtime_ns, int(match[1] or 1), entry.path))

@@ -16,7 +16,6 @@ import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -53,13 +52,15 @@ _METADATA = frozenset(
 )
 
 
-@dataclass(slots=True)
 class Totals:
     """Chunks of one type: how many, their raw and their stored bytes."""
 
-    chunks: int = 0
-    raw: int = 0
-    stored: int = 0
+    __slots__ = ("chunks", "raw", "stored")
+
+    def __init__(self) -> None:
+        self.chunks = 0
+        self.raw = 0
+        self.stored = 0
 
 
 class TraceReader:

@@ -6,8 +6,6 @@ environment) lie in a chunk's section B, so that a reader can list thousands of 
 section A alone.
 """
 
-from __future__ import annotations
-
 import os.path
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -111,7 +109,7 @@ class DomainStart(NamedTuple):
         return summary, len(document).to_bytes(8, "little") + document + tail.data
 
     @staticmethod
-    def decode(section_a: bytes, section_b: bytes | None) -> DomainStart:
+    def decode(section_a: bytes, section_b: bytes | None) -> "DomainStart":
         """From section A, and B for `argv`, `envp` and `boot`; these stay empty without it."""
         fields = Fields(load_json(section_a), "domain start")
         argv: list[str] = []
@@ -173,7 +171,7 @@ class DomainEnd(NamedTuple):
             DomainEnd.decode(self.encode())
 
     @staticmethod
-    def decode(section_a: bytes) -> DomainEnd:
+    def decode(section_a: bytes) -> "DomainEnd":
         """From section A."""
         fields = Fields(load_json(section_a), "domain end")
         return DomainEnd(
@@ -229,7 +227,7 @@ class FileEntry(NamedTuple):
         )
 
     @staticmethod
-    def decode(section_a: bytes) -> FileEntry:
+    def decode(section_a: bytes) -> "FileEntry":
         """From section A. The path of a 'system' file is absolute, normalised and outside /dev, /proc and
         /sys."""
         fields = Fields(load_json(section_a), "file")
@@ -291,7 +289,7 @@ class Report(NamedTuple):
         )
 
     @staticmethod
-    def decode(section_a: bytes) -> Report:
+    def decode(section_a: bytes) -> "Report":
         """From section A."""
         fields = Fields(load_json(section_a), "report")
         return Report(

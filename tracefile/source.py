@@ -9,7 +9,6 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NoReturn
 
 from tracefile.codec import CodecError, decompress, decompress_repeats
@@ -161,7 +160,6 @@ class Source:
             )
 
 
-@dataclass(slots=True)
 class Walk:
     """Result of looking at chunk headers from some place on.
 
@@ -170,13 +168,16 @@ class Walk:
     chunk is among them; `damage`: why the walk stopped early.
     """
 
-    rows: bytes
-    end: int
-    sequence: int
-    truncated: int = 0
-    finished: bool = False
-    damage: TraceFormatError | None = None
-    from_index: bool = False
+    def __init__(
+        self, rows: bytes, end: int, sequence: int, *, finished: bool = False, from_index: bool = False
+    ) -> None:
+        self.rows = rows
+        self.end = end
+        self.sequence = sequence
+        self.truncated = 0
+        self.finished = finished
+        self.damage: TraceFormatError | None = None
+        self.from_index = from_index
 
     def __iter__(self) -> Iterator[Row]:
         return map(Row._make, ROW.iter_unpack(self.rows))

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from tracefile.codec import LEVEL, Compressor
 from tracefile.errors import TraceExistsError, TraceWriteError
 from tracefile.fields import dump_json, load_json
 from tracefile.layout import (
@@ -43,6 +42,8 @@ from tracefile.repeats import Repeats
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from tracefile.codec import Compressor
 
 QUEUE_BYTES = 8 << 20
 """Raw bytes that may wait for the worker before calls block; one larger piece is still accepted alone.
@@ -86,7 +87,7 @@ class TraceWriter:
     of the domains that were.
     """
 
-    def __init__(self, path: Path, descriptor: int, level: int) -> None:
+    def __init__(self, path: Path, descriptor: int, level: int | None) -> None:
         self.path = path
         self._fd = descriptor
         self._end = 0
@@ -109,12 +110,16 @@ class TraceWriter:
         self._error: Exception | None = None
         self._told = False
         self._worker: threading.Thread | None = None
-        self._compressor = Compressor(level)
+        self._level = level
+        self._made: Compressor | None = None
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], meta: Mapping[str, Any], *, level: int = LEVEL) -> Self:
+    def create(
+        cls, path: str | os.PathLike[str], meta: Mapping[str, Any], *, level: int | None = None
+    ) -> Self:
         """Create a trace that must not exist yet, mode 0600, and write `meta` (any JSON object) to it.
 
+        `level` is zstd's, None for what `codec` thinks best.
         Raises TraceExistsError or TraceWriteError, and FieldError for a `meta` that no reader would accept;
         no file of ours is left behind.
         """
@@ -123,10 +128,10 @@ class TraceWriter:
     @classmethod
     def create_copy(cls, path: str | os.PathLike[str]) -> Self:
         """Create a trace to be filled by `copy_chunk`, META included. Raises as `create` does."""
-        return cls._create(path, None, LEVEL)
+        return cls._create(path, None, None)
 
     @classmethod
-    def _create(cls, path: str | os.PathLike[str], meta: _Job | None, level: int) -> Self:
+    def _create(cls, path: str | os.PathLike[str], meta: _Job | None, level: int | None) -> Self:
         target = Path(path)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
@@ -157,7 +162,7 @@ class TraceWriter:
 
     @classmethod
     def create_numbered(
-        cls, folder: str | os.PathLike[str], meta: Mapping[str, Any], *, level: int = LEVEL
+        cls, folder: str | os.PathLike[str], meta: Mapping[str, Any], *, level: int | None = None
     ) -> Self:
         """Create trace.bin, or trace-2.bin, trace-3.bin, ... the first that is free, however many do so at
         once."""
@@ -377,7 +382,20 @@ class TraceWriter:
         if self._worker is not None:
             self._worker.join()
 
+    @property
+    def _compressor(self) -> Compressor:
+        """Made when first asked for: the worker imports zstandard while the recorded program starts."""
+        if self._made is None:
+            from tracefile.codec import Compressor
+
+            self._made = Compressor(self._level)
+        return self._made
+
     def _work(self) -> None:
+        try:
+            self._compressor.adapt(0.0)
+        except ImportError as error:
+            self._failed(error)
         while self._await_jobs():
             while (job := self._next_job()) is not None:
                 failure: Exception | None = None
@@ -412,12 +430,18 @@ class TraceWriter:
             self._busy = False
             self._queued -= job.size
             if failure is not None:
-                self._error = failure
-                self._jobs.clear()
-                self._queued = 0
-                self._stopping = True
+                self._failed(failure)
             if self._waiters or self._stopping:
                 self._lock.notify_all()
+
+    def _failed(self, error: Exception) -> None:
+        """Nothing more is written; whoever adds to the trace is told."""
+        with self._lock:
+            self._error = error
+            self._jobs.clear()
+            self._queued = 0
+            self._stopping = True
+            self._lock.notify_all()
 
     def _write(self, job: _Job) -> None:
         """Compress and append one chunk; only ever called by one thread at a time."""
@@ -439,7 +463,7 @@ class TraceWriter:
             last = len(job.a) - EVENT_SIZE
             time_first = int.from_bytes(job.a[_TIME_IN_AT : _TIME_IN_AT + 8], "little")
             time_last = int.from_bytes(job.a[last + _TIME_OUT_AT : last + _TIME_OUT_AT + 8], "little")
-        elif job.type == ChunkType.BLOB:
+        elif job.type in (ChunkType.BLOB, ChunkType.META):
             codec_a, stored_a = Codec.RAW, job.a
         else:
             codec_a, stored_a = self._compressor.section(job.a)
@@ -447,7 +471,7 @@ class TraceWriter:
         if job.type == ChunkType.EVENTS and not self._hurried:
             repeats = self._repeats.split(job.domain, job.first, job.a, job.b)
         if repeats is None:
-            codec_b, stored_b = self._compressor.section(job.b)
+            codec_b, stored_b = self._compressor.section(job.b) if job.b else (Codec.RAW, b"")
         else:
             codec_b, stored_b = self._compressor.repeats(repeats)
         header = ChunkHeader(
