@@ -8,6 +8,8 @@ or is at its end.
 
 from __future__ import annotations
 
+import os
+import stat
 import struct
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -21,6 +23,19 @@ _ECHO = int(EventFlag.ECHO_OUT | EventFlag.ECHO_ERR)
 _ECHO_MARKS = raw.marker(flags for flags in range(256) if flags & _ECHO)
 _START_MARKS = raw.marker([Kind.TASK_START])
 _SEQUENCE = struct.Struct("<Q")
+
+
+def shown(echo: tuple[int, int]) -> int:
+    """Which output anybody could see, as `replay_echo` has it: not what would go to /dev/null."""
+    return sum(bit for bit, descriptor in zip((1, 2), echo, strict=True) if not _is_null(descriptor))
+
+
+def _is_null(descriptor: int) -> bool:
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return False
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == os.makedev(1, 3)
 
 
 class Waiting(NamedTuple):

@@ -28,7 +28,7 @@ from replayer.domain import NEVER, LiveDomain, Task
 from replayer.errors import CoreError, LibraryTraceError, NothingToReplayError
 from replayer.feeder import ChunkFilter, unchanged
 from replayer.launch import Ended, Group, fd_base
-from replayer.output import Numbering, ProcessFilter, Turns
+from replayer.output import Numbering, ProcessFilter, Turns, shown
 from replayer.scope import Scope
 from tracefile import TraceError, TraceReader
 
@@ -124,7 +124,7 @@ class Supervisor:
         fields.fd_base = fd_base()
         fields.next_domain = max(self.reader.domains, default=0) + 1
         fields.checksum_every = int(self._verify)
-        fields.replay_echo = 3 if self._echo is not None else 0
+        fields.replay_echo = shown(self._echo) if self._echo is not None else 0
         if self.debugging:
             fields.output_seq = _EVERY_TURN
             fields.replay_echo = 0
@@ -442,11 +442,7 @@ class Supervisor:
                 self._end_domain(self.domains[parent])
 
     def _filter(self, number: int) -> ChunkFilter:
-        if self.debugging:
-            return unchanged
-        if self._echo is None:
-            return ProcessFilter(None, None)
-        if self.scope.echoed is None:
+        if self.debugging or self._echo is None or self.scope.echoed is None:
             return unchanged
         if number not in self.scope.echoed:
             return ProcessFilter(None, None)

@@ -75,20 +75,31 @@ class EventShuffler:
 
 
 def unshuffle_events(planes: bytes) -> bytes:
-    """The inverse of `EventShuffler.shuffle`."""
+    """The inverse of `EventShuffler.shuffle`. What a column costs grows with its planes that are not zero."""
     np = numpy()
     count = len(planes) // EVENT_SIZE
     shaped = np.frombuffer(planes, np.uint8).reshape(_WORDS, 8, count)
-    events = np.empty((count, _WORDS), "<u8")
-    busy = np.asarray(np.any(shaped[:, :, 1:], axis=(1, 2)))
-    for column in range(_WORDS):
-        if busy[column]:
-            delta = np.ascontiguousarray(shaped[column].T).view("<u8").reshape(count)
-            np.cumsum(delta, out=events[:, column])
+    raw = bytearray(shaped[:, :, 0].tobytes()) * count
+    events = np.frombuffer(raw, "<i8").reshape(count, _WORDS)
+    live = shaped[:, :, 1:].max(axis=2, initial=0) > 0
+    for column in np.flatnonzero(live.any(axis=1)).tolist():
+        octets = shaped[column]
+        if live[column].all() and _is_sign_extension(octets.view(np.int8)):
+            delta = octets[0].view(np.int8).astype("<i8")
         else:
-            events[:, column] = np.frombuffer(shaped[column, :, 0].tobytes(), "<u8")[0]
-    raw: bytes = events.tobytes()
-    return raw
+            spread = np.zeros((count, 8), np.uint8)
+            for plane in np.flatnonzero(live[column]).tolist():
+                spread[:, plane] = octets[plane]
+            delta = spread.view("<i8").reshape(count)
+        delta[0] = events[0, column]
+        np.add.accumulate(delta, out=events[:, column])
+    return bytes(raw)
+
+
+def _is_sign_extension(planes: npt.NDArray[Any]) -> bool:
+    """Whether all differences but the first fit into the lowest of eight planes of signed octets."""
+    high = planes[1, 1:]
+    return bool((high == planes[0, 1:] >> 7).all()) and bool((planes[2:, 1:] == high).all())
 
 
 class Compressor:

@@ -17,6 +17,7 @@ NR_AT = Event.nr.offset
 _WORDS = EVENT_SIZE // 4
 _OFFSET_AT = Event.payload_off.offset // 4
 _LENGTH_AT = Event.payload_len.offset // 4
+_PLACE = Event.payload_off.offset // 8
 
 
 def marker(octets: Iterable[int]) -> bytes:
@@ -46,8 +47,8 @@ def payload_end(raw: bytes) -> int:
     if "numpy" in sys.modules:
         from tracefile.chunk import events_from
 
-        events = events_from(raw)
-        return int((events["payload_off"].astype("u8") + events["payload_len"]).max())
+        place = events_from(raw).view("<u8").reshape(-1, EVENT_SIZE // 8)[:, _PLACE]
+        return int(((place & 0xFFFFFFFF) + (place >> 32)).max())
     words = memoryview(raw).cast("I")
     ends: Iterator[int] = map(add, words[_OFFSET_AT::_WORDS].tolist(), words[_LENGTH_AT::_WORDS].tolist())
     return max(ends)

@@ -263,13 +263,13 @@ struct rr_global {
   u32 next_domain;     /* fetch-and-add; the first program's domain is 1 */
   u64 output_seq;      /* recording: next output number (fetch-and-add under output_lock);
                           replaying: the number whose turn it is (futex on the low word) */
-  u32 output_lock;     /* recording: 0 or a tid; taken for a bounded time */
+  u32 output_lock;     /* recording: 0 or a tid; taken for a bounded time. Replaying: how many wait for their turn */
   u32 flags;           /* enum rr_global_flag */
   u64 out_dev, out_ino, out_rdev; /* the tool's stdout; ino 0: closed or not to be echoed */
   u64 err_dev, err_ino, err_rdev;
   u64 checksum_every;
   u64 slice_ns;        /* how long a task may keep the baton at calls while others wait */
-  u64 replay_echo;     /* replaying: bit 0 stdout, bit 1 stderr are echoed */
+  u64 replay_echo;     /* replaying: bit 0 stdout, bit 1 stderr are echoed; 0: nobody waits for a turn */
   u64 seed;            /* --chaos: start of the schedule's random numbers; 0: no chaos */
   u64 tsc_start, tsc_start_ns; /* recording: a reading of the time stamp counter, and of CLOCK_MONOTONIC_RAW then */
   u64 tsc_rate;                /* ticks a nanosecond, times 2^32; 0: not known yet */

@@ -252,25 +252,31 @@ static void write_stamp(s32 fd, const struct thread *th) {
   write_all(fd, (u8 *)at, (u64)(end - at));
 }
 
+/* Wait until the output of number `mine` is due. Whoever sleeps is counted: who makes a turn due wakes nobody else. */
+static void await_turn(volatile u64 *turn, u64 mine) {
+  if (*turn >= mine) return;
+  RING->waiting_seq = mine;
+  RING->waiting_output = 1;
+  for (u32 i = 0; i < 100 && *turn < mine; i++) __builtin_ia32_pause();
+  if (*turn < mine) {
+    __atomic_add_fetch(&GLOBAL->output_lock, 1, __ATOMIC_SEQ_CST);
+    for (u64 seen; (seen = __atomic_load_n(turn, __ATOMIC_SEQ_CST)) < mine;) {
+      futex_wait((volatile u32 *)turn, (u32)seen, 100000000);
+      if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
+    }
+    __atomic_sub_fetch(&GLOBAL->output_lock, 1, __ATOMIC_SEQ_CST);
+  }
+  RING->waiting_output = 0;
+}
+
 /* What the program wrote to the recording's output comes out again, in the recorded order. */
 void replay_output(struct thread *th, const struct rr_event *event, const u64 *args) {
+  if (!GLOBAL->replay_echo) return;
   const struct rr_region *region = find_region(event, RR_R_SEQ);
   if (!region) return;
   u64 mine = *(const u64 *)(region + 1);
   volatile u64 *turn = &GLOBAL->output_seq;
-  RING->waiting_seq = mine;
-  RING->waiting_output = 1;
-  for (u32 i = 0; *turn < mine; i++) {
-    if (i < 100) {
-      __builtin_ia32_pause();
-      continue;
-    }
-    u64 seen = *turn;
-    if (seen >= mine) break;
-    futex_wait((volatile u32 *)turn, (u32)seen, 100000000);
-    if (!tool_alive()) SYS1(RR_NR_exit_group, 125);
-  }
-  RING->waiting_output = 0;
+  await_turn(turn, mine);
   int error = event->flags & RR_EF_ECHO_ERR;
   if (event->result > 0 && GLOBAL->replay_echo & (error ? 2 : 1)) {
     s32 fd = HIDDEN(error ? RR_FD_ERR : RR_FD_OUT);
@@ -289,6 +295,7 @@ void replay_output(struct thread *th, const struct rr_event *event, const u64 *a
       }
     }
   }
-  if (*turn <= mine) *turn = mine + 1;
-  futex_wake((volatile u32 *)turn, 0x7fffffff);
+  if (*turn > mine) return;
+  __atomic_store_n(turn, mine + 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&GLOBAL->output_lock, __ATOMIC_SEQ_CST)) futex_wake((volatile u32 *)turn, 0x7fffffff);
 }

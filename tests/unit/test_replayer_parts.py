@@ -18,7 +18,7 @@ from interfaces import abi
 from interposer.shared import GlobalPage
 from replayer import machine, scope, watchdog
 from replayer.errors import MachineError, NothingToReplayError
-from replayer.output import Numbering, ProcessFilter, Turns, Waiting
+from replayer.output import Numbering, ProcessFilter, Turns, Waiting, shown
 from replayer.replaying import final_end
 from replayer.watchdog import Usage, Watchdog
 from tracefile import Chunk, DomainEnd, DomainStart, TraceReader, TraceWriter
@@ -227,6 +227,21 @@ def test_turn_moves_when_nothing_happens_for_long(page: GlobalPage) -> None:
     turns.look(domains, lambda: True, True)
     assert turns.look(domains, lambda: True, True)
     assert page.fields.output_seq == 5
+
+
+def test_what_goes_to_dev_null_is_not_shown() -> None:
+    read, write = os.pipe()
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        assert [shown(pair) for pair in ((write, write), (null, write), (write, null), (null, null))] == [
+            3,
+            2,
+            1,
+            0,
+        ]
+    finally:
+        for descriptor in (read, write, null):
+            os.close(descriptor)
 
 
 def no_gap() -> float:

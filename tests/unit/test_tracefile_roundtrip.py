@@ -61,6 +61,17 @@ def test_one_changing_column_comes_back(count: int, step: int, column: int) -> N
     assert decompress(codec, stored, count * EVENT_SIZE) == words.tobytes()
 
 
+@given(
+    st.integers(0, 2**64 - 1),
+    st.lists(st.sampled_from([0, 1, -1, 127, -128, 128, -129, 255, 256, 1 << 40, -(1 << 63)]), max_size=40),
+    st.integers(0, 11),
+)
+def test_differences_at_the_edges_of_an_octet_come_back(first: int, steps: list[int], column: int) -> None:
+    words = np.zeros((len(steps) + 1, 12), "<u8")
+    words[:, column] = [value % 2**64 for value in itertools.accumulate(steps, initial=first)]
+    assert unshuffle_events(bytes(EventShuffler().shuffle(words.tobytes()))) == words.tobytes()
+
+
 def test_noise_is_stored_as_it_is() -> None:
     noise = os.urandom(EVENT_SIZE * 64)
     assert Compressor().section(noise) == (Codec.RAW, noise)
