@@ -183,7 +183,8 @@ class _Recording:
                     time=time.monotonic_ns(),
                 )
             )
-            writer.close({"status": status, "time_ns": time.time_ns(), "problem": self.problem})
+            final = {"status": status, "time_ns": time.time_ns(), "problem": self.problem}
+            writer.close({**final, "earnest": engine.control.lives_done})
         except TraceWriteError as error:
             self.problem = self.problem or error.message
         return RecordResult(
@@ -236,6 +237,13 @@ class _Recording:
                 f"{_programs(engine.control.execs)} that the program started ran unrecorded; their output "
                 "is not in the replay; to record all processes, leave out --interface"
             )
+        if engine.control.inexact:
+            self._tell(
+                f"{_signals_of(engine.control.inexact)} while the program computed for 0.1 s or more without "
+                "a call: replay delivers each after the same time, not at the same instruction"
+            )
+        if engine.control.lost:
+            self._tell(f"{_signals_of(engine.control.lost)} faster than the program took them, and were lost")
         for error in engine.errors:
             self._tell(error)
 
@@ -245,6 +253,10 @@ class _Recording:
             self.writer.add_report(
                 Report(time=time.monotonic_ns(), domain=_DOMAIN, pid=self.engine.pid, code=0, text=text)
             )
+
+
+def _signals_of(count: int) -> str:
+    return "1 signal came" if count == 1 else f"{count} signals came"
 
 
 def _programs(count: int) -> str:

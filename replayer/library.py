@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from interfaces import abi
@@ -16,7 +17,7 @@ from interfaces.libspec.recorded import interfaces_of
 from interposer.library.engine import REPLAY, Engine, Plan
 from interposer.library.places import digest, place
 from replayer.errors import ReplayError
-from replayer.library_log import flat_log
+from replayer.library_log import SIGNAL_PLACE, TIMED, flat_log, signal_places
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
 from tracefile import TraceReader
 
@@ -24,6 +25,7 @@ _DOMAIN = 1
 RESULT_DIFFERS = 10
 LOG_ENDS = 8
 _TICK = 0.02
+_LEAST_LAST = 0.3
 REASONS = {
     1: "another call",
     2: "another argument",
@@ -80,15 +82,36 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
                 engine.start(info.argv, env, cwd)
             try:
                 plan = plan_of(reader.meta)
-                engine.control.end = engine.fill_area(flat_log(reader, plan))
+                notes = _fill(engine, reader, plan)
                 engine.control.task = info.pid
                 engine.place(plan)
             except BaseException:
                 engine.kill()
                 raise
-            return _Replaying(options, reader, engine, began).run()
+            return _Replaying(options, reader, engine, began, notes).run()
         finally:
             engine.close()
+
+
+def _fill(engine: Engine, reader: TraceReader, plan: Plan) -> list[str]:
+    """Put the log into the memory that the program reads, and how the recorded program ended.
+
+    Returns what the user should know of it.
+    """
+    places = signal_places(reader)
+    control = engine.control
+    size = engine.fill_area(chain(flat_log(reader, plan), [places]))
+    control.end = control.schedule = size - len(places)
+    control.nschedule = len(places) // SIGNAL_PLACE.size
+    end = reader.domains[_DOMAIN].end
+    if reader.complete and end is not None and end.status == "signaled":
+        control.ends_by = end.code
+        lives = (reader.final or {}).get("earnest")
+        control.most_done = lives if isinstance(lives, int) else (1 << 63) - 1
+    timed = sum(where == TIMED for _, where, *_ in SIGNAL_PLACE.iter_unpack(places))
+    if not timed:
+        return []
+    return [f"{timed} signals came while the program computed: each is delivered after the same time"]
 
 
 def _check_program(meta: Mapping[str, Any]) -> None:
@@ -120,9 +143,12 @@ def plan_of(meta: Mapping[str, Any]) -> Plan:
 class _Replaying:
     """One running replay."""
 
-    def __init__(self, options: ReplayOptions, reader: TraceReader, engine: Engine, began: float) -> None:
+    def __init__(
+        self, options: ReplayOptions, reader: TraceReader, engine: Engine, began: float, notes: list[str]
+    ) -> None:
         self.options, self.reader, self.engine, self.began = options, reader, engine, began
-        self.notes: list[str] = [note] if (note := _in_earnest(reader.meta)) else []
+        self.notes = [*([note] if (note := _in_earnest(reader.meta)) else []), *notes]
+        self.last_seconds = _last_seconds(reader)
 
     def run(self) -> ReplayResult:
         engine = self.engine
@@ -130,6 +156,7 @@ class _Replaying:
         limit = DEFAULT_TIMEOUT if self.options.timeout is None else self.options.timeout
         engine.resume()
         moved, before = time.monotonic(), (-1, -1)
+        called, calls = time.monotonic(), -1
         while True:
             status = engine.poll()
             if status is not None and not engine.children():
@@ -140,6 +167,12 @@ class _Replaying:
                 return self._result(ReplayEnd.INCOMPLETE, 0, None, "")
             if control.diverged:
                 return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, self._divergence().text())
+            if control.ends_by and control.cursor >= control.end:
+                if control.calls != calls:
+                    called, calls = time.monotonic(), control.calls
+                elif time.monotonic() - called > self.last_seconds:
+                    os.kill(engine.pid, control.ends_by)
+                    called = time.monotonic()
             now = (control.event_no, _cpu(engine.pid))
             if now != before:
                 moved, before = time.monotonic(), now
@@ -185,9 +218,7 @@ class _Replaying:
         reason = REASONS.get(control.diverged, "?")
         if control.diverged in (2, 4) and control.div_arg < 64:
             reason += f" ({names.parameter(control.div_nr, control.div_arg)})"
-        stack = [
-            place(path, offset) for path, offset in self.engine.stack(_thread(self.engine.pid, control))
-        ]
+        stack = [place(path, offset) for path, offset in self.engine.stack(_thread(self.engine.pid, control))]
         return LibraryDivergence(control.event_no, control.div_task, reason, expected, found, tuple(stack))
 
     def _expected(self, offset: int) -> str:
@@ -212,6 +243,15 @@ class _Replaying:
             notes=tuple(self.notes),
             seconds=time.monotonic() - self.began,
         )
+
+
+def _last_seconds(reader: TraceReader) -> float:
+    """How long the recorded program went on after its last logged call."""
+    end, last = reader.domains[_DOMAIN].end, 0
+    for chunk in reader.chunks(_DOMAIN):
+        if len(chunk.events):
+            last = max(last, int(chunk.events["time_out"].max()))
+    return max(_LEAST_LAST, (end.time - last) / 1e9) if end is not None and last else _LEAST_LAST
 
 
 def _regions(payload: bytes) -> list[abi.Region]:

@@ -23,6 +23,9 @@ _DOMAIN = 1
 _TAKEN, _LAID = 250, 252
 _REGION = struct.Struct("<QIBBH")
 _ERRNO_SIZE = 24
+SIGNAL_PLACE = struct.Struct("<IIQQ")
+TIMED = 2
+"""`where` of a signal that came while the program computed."""
 
 
 def flat_log(reader: TraceReader, plan: Plan) -> Iterator[bytes]:
@@ -56,6 +59,20 @@ def flat_log(reader: TraceReader, plan: Plan) -> Iterator[bytes]:
             yield _with(data[start : start + 96 + int(lengths[row])], region)
             at = start + 96 + int(lengths[row])
         yield data[at:]
+
+
+def signal_places(reader: TraceReader) -> bytes:
+    """struct rr_due of signals.c for each signal that came outside a logged call."""
+    np = numpy()
+    wanted = LibFlag.SIGNAL | LibFlag.CALLBACK
+    found = []
+    for chunk in reader.chunks(_DOMAIN):
+        events = chunk.events
+        for row in np.flatnonzero((events["flags"] & wanted) == wanted).tolist():
+            _, points, where, delay = (int(word) for word in events["args"][row][:4])
+            if where:
+                found.append(SIGNAL_PLACE.pack(int(events["task"][row]), where, points, delay))
+    return b"".join(found)
 
 
 def _with(record: bytes, region: bytes) -> bytes:

@@ -63,6 +63,13 @@ SPECIALS = frozenset(
         "wait",
         "exec",
         "starts",
+        "sigaction",
+        "signal",
+        "sysv_signal",
+        "siginterrupt",
+        "sigmask",
+        "timer_create",
+        "longjmp",
     }
 )
 _SECOND = {
@@ -398,8 +405,7 @@ class _Reader:
                         self.file,
                         where,
                         key,
-                        f"{text!r} needs a second part: {kind}: "
-                        f"{_SECOND[kind]}",
+                        f"{text!r} needs a second part: {kind}: {_SECOND[kind]}",
                     )
                 self.checks.append(((where, key), size, names))
             self.checks.append(((where, key), rest, names))

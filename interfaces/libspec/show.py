@@ -25,6 +25,7 @@ class LibFlag(IntFlag):
     RELEASE = 16
     ENTER = 32
     AHEAD = 64
+    SIGNAL = 128
 
 
 def call_text(

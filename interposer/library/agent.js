@@ -42,6 +42,14 @@ function rawSyscall() {
   return code;
 }
 
+// Where the log's signal handler returns to: rt_sigreturn, in the bytes that unwinders know.
+function restorer() {
+  const code = Memory.alloc(4096);
+  Memory.patchCode(code, 16, at => at.writeByteArray([0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]));
+  keep.push(code);
+  return code;
+}
+
 function compile(text, symbols) {
   return new CModule(text, symbols);
 }
@@ -284,6 +292,7 @@ rpc.exports = {
     const names = {};
     for (const name of LIBC) names[name] = libc(name);
     names.syscall = rawSyscall();
+    names.rr_restorer = restorer();
     for (const name of ['stdin', 'stdout', 'stderr']) names[name] = libc(name);
     const open = new NativeFunction(libc('open'), 'int', ['pointer', 'int']);
     const mmap = new NativeFunction(libc('mmap'), 'pointer', ['pointer', 'size_t', 'int', 'int', 'int', 'int64']);
@@ -301,6 +310,9 @@ rpc.exports = {
     if (new NativeFunction(runtime.rr_state_size, 'uint64', [])() > STATE_SIZE) throw new Error('state is too small');
     const callbacks = state.add(Number(new NativeFunction(runtime.rr_callbacks_offset, 'uint64', [])()));
     new NativeFunction(runtime.rr_init, 'int', ['pointer', 'pointer'])(control, area);
+    new NativeFunction(runtime.rr_signals_init, 'void', [])();
+    const hush = new NativeFunction(runtime.rr_hush, 'void', ['uint64']);
+    for (const thread of plan.others) hush(thread);
     foreign = new NativeFunction(runtime.rr_foreign, 'void', ['uint64', 'uint64']);
     for (const module of Process.enumerateModules())
       if (isSystem(module) || isFridas(module)) foreign(uint64(module.base.toString()), module.size);

@@ -2,17 +2,19 @@
 /* ---- the other direction ---- */
 int rr_enter_callback(struct rr_call *c, u32 nr, u64 ip)
 {
-	struct rr_thread *t;
+	struct rr_thread *t; u8 inside;
 	if (off) return 0;
 	t = self();
 	if (!t) { ctl->unseen++; return 0; }
 	if (!t->depth) return 0;
+	inside = t->inside; t->inside = 0;
 	/* Replay must know the call's arguments before it calls back: the first callback has the call logged. */
 	if (t->call && !t->call->announced && ctl->mode != RR_M_REPLAY) {
 		t->call->announced = 1;
 		commit(t->call, RR_L_ENTER);
 	}
 	memset(c, 0, sizeof(*c));
+	c->inside = inside;
 	c->t = t; c->base = t->len; c->nr = nr; c->ip = ip; c->time_in = now();
 	return 1;
 }
@@ -27,7 +29,12 @@ void rr_callback_enter(struct rr_call *c, int slot)
 }
 
 /* The depth comes first: what the log itself calls (clock_gettime) may be replaced, too. */
-void rr_callback_leave(struct rr_call *c) { c->t->depth = 1; commit(c, RR_L_RETURN); c->t->len = c->base; }
+void rr_callback_leave(struct rr_call *c) 
+{
+	c->t->depth = 1; commit(c, RR_L_RETURN); c->t->len = c->base;
+	c->t->inside = c->inside;
+	if (c->inside && c->t->nheld) release_held(c->t, AT_CALL);
+}
 
 void rr_replay_begin(struct rr_call *c, struct rr_event *e)
 {
@@ -116,6 +123,7 @@ int rr_fork(struct rr_call *c, void *function)
 	if (real == 0) {
 		registry = map_lock = slots_lock = 0;
 		t->id = id; t->call = 0; t->len = 0; t->depth = 0;
+		t->nheld = t->gate = t->computing = t->injected = t->has_timer = t->scheduled = 0; t->at_due = 0; rr_state.is_kid = 1;
 		kid(0, (u32)syscall(39));
 		return 0;
 	}

@@ -34,7 +34,7 @@ SLOTS = 8
 SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
 _ANSWER_SECONDS = 3
-SOURCES = ("runtime.c", "callbacks.c", "streams.c")
+SOURCES = ("runtime.c", "callbacks.c", "streams.c", "signals.c")
 _EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)
 
 
@@ -59,6 +59,11 @@ class Control(ctypes.LittleEndianStructure):
         ("div_data", ctypes.c_uint8 * 1024),
         *[(name, ctypes.c_uint32) for name in ("execs", "pad")],
         ("kids", ctypes.c_uint32 * 64),
+        *[
+            (name, ctypes.c_uint64)
+            for name in ("lives", "lives_done", "schedule", "nschedule", "most_lives", "most_done")
+        ],
+        *[(name, ctypes.c_uint32) for name in ("ends_by", "inexact", "lost", "pad2")],
     ]
 
 
@@ -295,6 +300,7 @@ class Engine:
         )
         self._session, self._script = self._entered()
         message["foreign"] = _frida_ranges(self.pid)
+        message["others"] = _others(self.pid) if self.plan.mode != WATCH else []
         import frida
 
         try:
@@ -353,6 +359,11 @@ def _lives(pid: int) -> bool:
             return file.read().rpartition(") ")[2][:1] not in ("Z", "X")
     except OSError:
         return False
+
+
+def _others(pid: int) -> list[int]:
+    """Threads of a program that has not begun: Frida's, which are to take no signal that is the program's."""
+    return [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) != pid]
 
 
 def _frida_ranges(pid: int) -> list[tuple[str, int]]:

@@ -14,6 +14,13 @@ CALLBACK_SLOTS = 48
 _OLD = re.compile(r"\bold\s*\(")
 RESULT = 255
 EXTRA = 128
+SIGNAL_HANDLER = "signal_handler"
+"""The callback that stands for all handlers of signals."""
+INSIDE = "rr_c.t->inside = 1; if (rr_c.t->nheld) rr_held(&rr_c); "
+OUTSIDE = " rr_c.t->inside = 0;"
+"""Around the library's own function: a signal that arrives there is delivered there."""
+SIGNAL_FLAGS = {"signal": "0x10000000UL", "sysv_signal": "0xC0000000UL"}
+"""What the variants of signal() set: SA_RESTART; SA_RESETHAND and SA_NODEFER."""
 TEXT_ROLES = {"string": 0, "new": 1, "malloc": 4}
 """How the runtime's rr_ret hands a text over in replay."""
 
@@ -200,6 +207,10 @@ class _Stub:
         if f.variadic:
             lines += ["\tva_list rr_ap, rr_list;", f"\tva_start(rr_ap, {f.parameters[-1].name});"]
             lines.append("\tva_copy(rr_list, rr_ap);")
+        if f.special == "longjmp":
+            return [*lines, f"\trr_jump({f.parameters[0].name}); {call};", "}"]
+        if f.special == "sigaction":
+            call = f"rr_foreign_sigaction((void *)rr_o, {_arguments(f.parameters)})"
         lines.append(
             f"\tif (!{enter}(&rr_c, {number}, (u64)__builtin_return_address(0))) "
             f"{{ {_returning(f.returns, call)} }}"
@@ -223,6 +234,12 @@ class _Stub:
             return [*lines, f"\treturn rr_create(&rr_c, rr_o, {', '.join(f'(void *){x}' for x in a)});", "}"]
         if f.special == "fork":
             return [*lines, "\treturn rr_fork(&rr_c, rr_fork_function);", "}"]
+        if f.special in ("sigaction", "siginterrupt", *SIGNAL_FLAGS):
+            number = self.numbered.callbacks.get(SIGNAL_HANDLER, 0)
+            words = [str(number), "rr_o", *(p.name for p in f.parameters)]
+            words += [SIGNAL_FLAGS[f.special]] if f.special in SIGNAL_FLAGS else []
+            stub = "rr_signal" if f.special in SIGNAL_FLAGS else f"rr_{f.special}"
+            return [*lines, f"\treturn {stub}(&rr_c, {', '.join(words)});", "}"]
         lines.append("\trr_exec(&rr_c);" if f.special == "exec" else "\trr_begin(&rr_c);")
         streams = [extra for extra in f.outputs if extra.kind == "stream"]
         if streams:
@@ -237,11 +254,15 @@ class _Stub:
                 return [*lines, f"\t{assign}{call};", "\trr_end(&rr_c);", done, "}"]
         keep = "" if f.returns.kind == "void" else f" rr_c.result = {_word('result', f.returns)};"
         if f.special == "pthread_join":
-            lines.append(f"\t{assign}{call}; if (rr_c.replaying) rr_answer(&rr_c); else {{ {keep} }}")
+            lines.append(
+                f"\tif (rr_c.replaying) {{ rr_answer(&rr_c); {assign}{call}; }} "
+                f"else {{ {INSIDE}{assign}{call};{OUTSIDE}{keep} }}"
+            )
         else:
             take = "" if f.returns.kind == "void" else " " + _from_word("rr_c.result", "result", f.returns)
             lines.append(
-                f"\tif (rr_c.replaying) {{ rr_answer(&rr_c);{take} }} else {{ {assign}{call};{keep} }}"
+                f"\tif (rr_c.replaying) {{ rr_answer(&rr_c);{take} }} "
+                f"else {{ {INSIDE}{assign}{call};{OUTSIDE}{keep} }}"
             )
         if streams:
             lines.append("\tif (rr_c.replaying) rr_stream_answered(&rr_c);")
@@ -275,6 +296,11 @@ class _Stub:
                 return f"rr_epoll_ctl(&rr_c, {self.f.parameters[-1].name}); "
             case "epoll_wait":
                 return f"rr_epoll_wait(&rr_c, {self.f.parameters[1].name}, result); "
+            case "sigmask":
+                how, chosen = (p.name for p in self.f.parameters[:2])
+                return f"rr_sigmask(&rr_c, {how}, (const u64 *){chosen}); "
+            case "timer_create":
+                return f"rr_timer_value(&rr_c, (const u64 *){self.f.parameters[1].name}); "
             case "live_stream" if live:
                 return "rr_live_stream((void *)result); "
             case _:

@@ -20,6 +20,7 @@ struct rr_ctl {
 	u32 div_len, full, waiting, unseen;
 	u8 div_data[1024];
 	u32 execs, pad, kids[KIDS];
+	u64 lives, lives_done, schedule, nschedule, most_lives, most_done; u32 ends_by, inexact, lost, pad2;
 };
 #define SLOTS 8
 #define SLOT_SIZE 0x100000u
@@ -35,6 +36,8 @@ struct rr_ctl {
 struct rr_seen { void *f; u8 *read_ptr, *read_end, *write_ptr, *write_base, *taken, *put; u64 taken_size, put_size; };
 #define FILES 1024u
 
+struct rr_action { void *handler; u64 flags; void *restorer; u64 mask; };
+
 /* A CModule's own data is read-only: what changes lives in memory that the script allocates. */
 struct rr_state {
 	struct rr_ctl *ctl; u8 *area; i64 off; struct rr_thread *main_thread;
@@ -43,7 +46,7 @@ struct rr_state {
 	u32 map_lock, registry, slots_lock, pad;
 	u64 nforeign, foreign[32][2];
 	struct rr_thread *table[THREADS];
-	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2];
+	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2]; u32 is_kid, signal_nr; u64 acted, interrupts; struct rr_action action[65];
 	struct rr_seen files[FILES];
 	void (*callbacks[8192])(struct rr_event *e);
 };
@@ -87,6 +90,10 @@ static void calibrate(void)
 	do n1 = clock(); while (n1 - n0 < 2000000);
 	t1 = tsc(); ns0 = n1; tsc0 = t1; tsc_mult = ((n1 - n0) << 24) / (t1 - t0);
 }
+static void due(struct rr_thread *t);
+static void release_held(struct rr_thread *t, int where);
+static void signal_again(struct rr_call *c, struct rr_event *e);
+static void die(int s);
 static void wake(u32 *p) { syscall(202, p, 1, 0x7fffffff, (void *)0, (void *)0, 0); }
 static void wait_(u32 *p, u32 seen, u64 ns) { u64 t[2]; t[0] = 0; t[1] = ns; syscall(202, p, 0, seen, t, (void *)0, 0); }
 
@@ -110,7 +117,8 @@ struct rr_thread *rr_register(u32 id)
 	lock(&registry);
 	while ((t = table[i]) != 0) { if (t->tcb == me) break; i = (i + 1) % THREADS; }
 	if (!t) { t = pages(4096); t->tcb = me; table[i] = t; }
-	t->id = id; t->depth = 0; t->len = 0;
+	t->id = id; t->depth = 0; t->len = 0; t->call = 0;
+	t->inside = t->nheld = t->gate = t->computing = t->injected = t->has_timer = t->scheduled = 0; t->points = t->at_due = 0;
 	unlock(&registry);
 	return t;
 }
@@ -184,7 +192,7 @@ static struct rr_event *append(struct rr_call *c, u8 flags, const u8 *data, u32 
 	n += wrap;
 	e->task = c->t->id; e->kind = RR_LIBCALL; e->flags = flags; e->nr = c->nr; e->ip = c->ip;
 	memcpy(e->args, c->args, 48);
-	e->result = c->result; e->time_in = c->time_in; e->time_out = now();
+	e->result = c->result; e->time_in = c->time_in; e->time_out = c->t->since = now();
 	e->payload_off = s->payload_used; e->payload_len = n;
 	s->payload_used += n; ctl->events++;
 	__asm__ volatile("" : : : "memory");
@@ -230,6 +238,7 @@ static struct rr_event *turn(struct rr_call *c)
 	for (;;) {
 		seen = *(volatile u32 *)&ctl->turn;
 		if (*(volatile u32 *)&ctl->stopped) park();
+		if (ctl->cursor >= ctl->end && ctl->ends_by && !rr_state.is_kid) die(ctl->ends_by);
 		if (ctl->cursor >= ctl->end) diverge(c, D_END, 255, 0, 0);
 		e = event_at(*(volatile u64 *)&ctl->cursor);
 		if (e->task == c->t->id && e->kind == RR_LIBCALL) return e;
@@ -313,7 +322,7 @@ static int enter(struct rr_call *c, u32 nr, u64 ip)
 	c->errno_in = *__errno_location();
 	c->replaying = ctl->mode == RR_M_REPLAY;
 	c->time_in = now();
-	ctl->calls++;
+	ctl->calls++; t->points++;
 	return 1;
 }
 
@@ -321,10 +330,38 @@ int rr_enter(struct rr_call *c, u32 nr, u64 ip) { return !is_foreign(ip) && ente
 /* Also where the C library itself calls: execvp ends in execve. */
 int rr_enter_anywhere(struct rr_call *c, u32 nr, u64 ip) { return enter(c, nr, ip); }
 
+/* A call has ended: signals that came meanwhile are delivered. */
+static void boundary(struct rr_thread *t, int replaying)
+{
+	t->points++;
+	if (replaying) due(t); else if (t->nheld) release_held(t, AT_BOUNDARY);
+}
+
 int rr_enter_ordered(struct rr_call *c, u32 nr, u64 ip) { return ctl->multi ? rr_enter(c, nr, ip) : 0; }
 
-void rr_live_enter(struct rr_call *c) { c->outer = c->t->call; c->t->call = 0; *__errno_location() = c->errno_in; }
-void rr_live_leave(struct rr_call *c) { c->t->call = c->outer; c->t->len = c->base; c->t->depth = 0; }
+/* Calls made in earnest are counted: of a program that a signal ended, replay makes as many. */
+static void counted(u64 *p) { if (ctl->multi) add((u32 *)p, 1); else ++*p; }
+
+void rr_live_enter(struct rr_call *c)
+{
+	struct rr_thread *t = c->t;
+	if (!rr_state.is_kid) {
+		counted(&ctl->lives);
+		if (ctl->ends_by && ctl->cursor >= ctl->end && ctl->lives > ctl->most_done) die(ctl->ends_by);
+	}
+	if (c->replaying) due(t); else { t->since = c->time_in; if (t->nheld) release_held(t, AT_BOUNDARY); }
+	c->outer = t->call; t->call = 0; t->live_call = 1;
+	*__errno_location() = c->errno_in;
+}
+
+void rr_live_leave(struct rr_call *c)
+{
+	struct rr_thread *t = c->t;
+	if (!rr_state.is_kid) counted(&ctl->lives_done);
+	t->call = c->outer; t->len = c->base; t->live_call = 0;
+	boundary(t, c->replaying);
+	t->depth = 0;
+}
 
 void rr_in(struct rr_call *c, int arg, const void *p, u64 n)
 {
@@ -355,6 +392,7 @@ void rr_begin(struct rr_call *c)
 	c->in_end = c->t->len;
 	arguments(c);
 	c->outer = c->t->call; c->announced = 0; c->t->call = c;
+	if (!c->replaying && c->t->nheld) release_held(c->t, AT_CALL);
 	*__errno_location() = c->errno_in;
 }
 
@@ -396,7 +434,7 @@ i64 rr_answer(struct rr_call *c)
 {
 	struct rr_event *e, *full;
 	while ((e = turn(c))->flags & (RR_L_CALLBACK | RR_L_ENTER)) {
-		if (e->flags & RR_L_CALLBACK) { calls_back(c, e); continue; }
+		if (e->flags & RR_L_CALLBACK) { if (e->flags & RR_L_SIGNAL) signal_again(c, e); else calls_back(c, e); continue; }
 		if (e->nr != c->nr) diverge(c, D_CALL, 255, c->nr, e->nr);
 		compare(c, whole(c, e));
 		consumed(event_at(ctl->cursor));
@@ -525,8 +563,10 @@ void rr_leave(struct rr_call *c)
 		commit(c, c->flags);
 	}
 	t->call = c->outer;
-	t->len = c->base; t->depth = 0;
+	t->len = c->base;
 	*__errno_location() = code;
+	boundary(t, c->replaying);
+	t->depth = 0;
 }
 
 /* A release is logged before it is carried out; the log says nothing of its result, which is 0. */

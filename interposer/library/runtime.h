@@ -7,15 +7,23 @@ struct rr_region { u64 addr; u32 len; u8 kind, arg; u16 full_hi; };
 
 #define RR_LIBCALL 18
 #define RR_TASK_START 6
-enum { RR_L_CALLBACK = 1, RR_L_RETURN = 2, RR_L_PART = 4, RR_L_ERRNO = 8, RR_L_RELEASE = 16, RR_L_ENTER = 32, RR_L_AHEAD = 64 };
+enum { RR_L_CALLBACK = 1, RR_L_RETURN = 2, RR_L_PART = 4, RR_L_ERRNO = 8, RR_L_RELEASE = 16, RR_L_ENTER = 32, RR_L_AHEAD = 64, RR_L_SIGNAL = 128 };
 enum { RR_R_OUT = 1, RR_R_IN = 2, RR_R_REGS = 5, RR_R_INFO = 6, RR_R_SIZE = 9 };
 enum { RR_M_OFF = 0, RR_M_RECORD = 1, RR_M_REPLAY = 3, RR_M_WATCH = 4 };
 enum { RR_C_VALUE = 1, RR_C_HANDLE = 2, RR_C_NULL = 4 };
 
-struct rr_thread { u64 tcb; u32 id; i32 depth; u8 *buf; u64 len, cap; struct rr_call *call; };
+/* Where a signal was delivered: within a logged call, at the end of a call (or the begin of one that is not logged), elsewhere. */
+enum { AT_CALL = 0, AT_BOUNDARY = 1, COMPUTING = 2 };
+#define HELD 24u
+/* `inside`: in the library's own function, where a signal is delivered at once. `points`: calls begun and ended. */
+struct rr_thread {
+	u64 tcb; u32 id; i32 depth; u8 *buf; u64 len, cap; struct rr_call *call;
+	volatile u32 inside, nheld; u32 live_call, gate, computing, injected, has_timer, scheduled; u64 timer, points, since;
+	u32 next_where, pad; u64 next_point, next_delay, at_due; u8 held[HELD + 1][128];
+};
 struct rr_call {
 	struct rr_thread *t; u64 base; u64 ip, time_in; u64 args[6]; u64 more[10]; u8 cmp[16]; i64 result;
-	i32 errno_in, errno_out; u16 nr; u8 nargs, flags; u8 replaying, pad[3]; u64 in_end; u8 *at, *end; struct rr_event *e; struct rr_call *outer; u64 announced; u64 took; u8 *took_from;
+	i32 errno_in, errno_out; u16 nr; u8 nargs, flags; u8 replaying, inside, pad[2]; u64 in_end; u8 *at, *end; struct rr_event *e; struct rr_call *outer; u64 announced; u64 took; u8 *took_from;
 };
 
 extern int rr_enter(struct rr_call *c, u32 nr, u64 ip);
@@ -28,6 +36,14 @@ extern void rr_exec(struct rr_call *c);
 extern void rr_exec_failed(struct rr_call *c);
 extern void rr_started(struct rr_call *c);
 extern void rr_opened(struct rr_call *c, const char *path, int fd);
+extern void rr_held(struct rr_call *c);
+extern int rr_sigaction(struct rr_call *c, u32 nr, void *function, int s, const void *to, void *old);
+extern int rr_foreign_sigaction(void *function, int s, const void *to, void *old);
+extern void *rr_signal(struct rr_call *c, u32 nr, void *function, int s, void *handler, u64 flags);
+extern int rr_siginterrupt(struct rr_call *c, u32 nr, void *function, int s, int interrupts);
+extern void rr_sigmask(struct rr_call *c, int how, const u64 *set);
+extern void rr_timer_value(struct rr_call *c, const u64 *event);
+extern void rr_jump(const u64 *saved);
 extern void rr_in(struct rr_call *c, int arg, const void *p, u64 n);
 extern void rr_in_string(struct rr_call *c, int arg, const char *s);
 extern void rr_in_strings(struct rr_call *c, int arg, char **s, i64 n);
