@@ -19,17 +19,22 @@ from tracefile import BootImage, BootMapping, DomainStart
 
 _PROT = {"r": 1, "w": 2, "x": 4}
 _MAP_SHARED, _MAP_PRIVATE = 1, 2
-_AT_EUID, _AT_EGID = 12, 14
+_AT_BASE, _AT_EUID, _AT_EGID = 7, 12, 14
 _PIECE_MAX = 64 << 20
 
 
 class Core(NamedTuple):
-    """The core and where its descriptors are in every recorded process."""
+    """The core and where its descriptors are in every recorded process.
+
+    CPUID instructions are replaced wherever the program has them (`patch_cpuid`), or in the dynamic linker
+    (`patch_linker`), which executes dozens of them.
+    """
 
     image: Image
     fd_base: int
     image_fd: int
     patch_cpuid: bool
+    patch_linker: bool
 
 
 class Parent(NamedTuple):
@@ -81,9 +86,11 @@ def examine(
     mappings: list[BootMapping] = []
     patches: list[int] = []
     sources = _Sources(pid, state.exe)
+    linker = _linker(state) if core.patch_linker else None
     try:
         for mapping in state.mappings:
-            number, sites = _keep(mapping, sources, files, core, memory)
+            search = mapping.executable and (core.patch_cpuid or mapping.path == linker)
+            number, sites = _keep(mapping, sources, files, search, memory)
             patches += sites
             changed = tuple(page for page in state.changed if mapping.start <= page.address < mapping.end)
             mappings.append(_boot_mapping(mapping, number, changed))
@@ -202,10 +209,17 @@ class _Sources:
                 os.close(fd)
 
 
+def _linker(state: ImageState) -> str | None:
+    """The path of the dynamic linker that the kernel mapped for the program; None for a static one."""
+    base = dict(state.auxv).get(_AT_BASE, 0)
+    return next((one.path for one in state.mappings if one.start <= base < one.end and one.is_file), None)
+
+
 def _keep(
-    mapping: Mapping, sources: _Sources, files: FileTable, core: Core, memory: ptrace.Memory
+    mapping: Mapping, sources: _Sources, files: FileTable, search: bool, memory: ptrace.Memory
 ) -> tuple[int, list[int]]:
-    """The file number of a mapping (0: anonymous) and the addresses of the CPUID instructions in it."""
+    """The file number of a mapping (0: anonymous), and, if asked for, the addresses of the CPUID instructions
+    in it."""
     if not mapping.is_file:
         return 0, []
     identity = sources.identity(mapping)
@@ -213,7 +227,6 @@ def _keep(
     if known is not None:
         return known
     length = mapping.end - mapping.start
-    search = mapping.executable and core.patch_cpuid
     fd = sources.fd(mapping)
     if fd is None:
         content = memory.read(mapping.start, min(length, _PIECE_MAX))

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def record(options: RecordOptions) -> RecordResult:
         except BaseException:
             child.abandon()
             raise
-        core = images.Core(core_image, child.fd_base, abi.FD_IMAGE, patch_cpuid)
+        core = images.Core(core_image, child.fd_base, abi.FD_IMAGE, patch_cpuid, _is_virtual())
         with _subreaper():
             return _record(options, child, writer, core, hello, page)
     finally:
@@ -210,7 +211,13 @@ def _meta(options: RecordOptions, page: GlobalPage) -> Mapping[str, Any]:
     }
 
 
-def _processor() -> dict[str, str]:
+def _is_virtual() -> bool:
+    """Whether this is a virtual machine, where each CPUID takes the host microseconds."""
+    return "hypervisor" in _processor().get("cpu_flags", "").split()
+
+
+@lru_cache(maxsize=1)
+def _processor() -> Mapping[str, str]:
     found: dict[str, str] = {}
     wanted = {"model name": "cpu_model", "flags": "cpu_flags"}
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:

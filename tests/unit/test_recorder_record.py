@@ -369,3 +369,22 @@ def test_no_descriptor_is_left_open(trace: Path, tmp_path: Path) -> None:
     before = sorted(os.listdir("/proc/self/fd"))
     run(trace, "/bin/sh", "-c", "/bin/true; /bin/true & wait")
     assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_virtual_machine_is_not_asked_for_what_the_dynamic_linker_asks(trace: Path) -> None:
+    """GIVEN a machine where each CPUID is left to the host, or cannot trap WHEN a program is recorded THEN the
+    linker's are replaced; on any other machine no code is changed."""
+    virtual = "hypervisor" in Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    assert run(trace, "true").status == 0
+    with TraceReader.open(trace) as reader:
+        boot = reader.domains[1].boot
+        flags = reader.meta["flags"]
+    assert boot is not None and isinstance(flags, int)
+    linker = dict(boot.auxv)[7]
+    path = next(one.path for one in boot.mappings if one.start <= linker < one.end)
+    inside = [one for one in boot.mappings if one.path == path]
+    found = [at for at in boot.patches if any(one.start <= at < one.end for one in inside)]
+    if virtual or flags & abi.GlobalFlag.NO_FAULT_CPUID:
+        assert found
+    else:
+        assert not boot.patches
