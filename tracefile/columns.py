@@ -42,6 +42,7 @@ class ChunkColumns:
             raise IndexError(f"no chunk of domain {domain} begins with event {first}")
         self.domain = domain
         self.first_event = first
+        self._reader = reader
         self._source = reader._source
         self._offset = info.offsets[position]
         self._header = self._source.header(self._offset)
@@ -67,7 +68,7 @@ class ChunkColumns:
     def payload(self) -> bytes:
         """The payload of the whole chunk."""
         if self._payload is None:
-            self._payload = self._source.section_b(self._offset, self._header)
+            self._payload = self._reader.section_b(self._offset, self._header)
         return self._payload
 
     def column(self, name: str) -> npt.NDArray[Any]:

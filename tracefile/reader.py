@@ -274,6 +274,16 @@ class TraceReader:
         """The number of the file table that a raw FILE chunk defines."""
         return FileEntry.decode(decompress(header.codec_a, stored_a, header.raw_a)).number
 
+    def section_b(self, offset: int, header: ChunkHeader) -> bytes:
+        """The payload of the chunk at `offset`, with what it repeats of earlier ones."""
+        if header.codec_b != Codec.ZSTD_REPEATS:
+            return self._source.section_b(offset, header)
+        section = self._source.repeats_b(offset, header)
+        try:
+            return unfold(section, header.raw_b, self._literals)
+        except RepeatError as error:
+            self._source.fail(offset, f"section B: {error}")
+
     def verify(self) -> int:
         """Read everything and return the number of chunks; TraceFormatError names the first damaged place."""
         if self.damage is not None:
@@ -282,7 +292,7 @@ class TraceReader:
         for _ in range(self._sequence):
             header = self._source.header(offset)
             raw = self._source.section_a(offset, header)
-            payload = self._source.section_b(offset, header)
+            payload = self.section_b(offset, header)
             if header.type == ChunkType.EVENTS:
                 events = events_from(raw)
                 ends = events["payload_off"].astype("u8") + events["payload_len"]
@@ -324,23 +334,13 @@ class TraceReader:
 
         def load_payload() -> bytes:
             if not payload:
-                payload.append(self._section_b(offset, header))
+                payload.append(self.section_b(offset, header))
             return payload[0]
 
         events = source.section_a(offset, header)
         return Chunk(
             info.domain, first, events, load_payload, lambda what: TraceFormatError(self.path, offset, what)
         )
-
-    def _section_b(self, offset: int, header: ChunkHeader) -> bytes:
-        """The payload of the chunk at `offset`, with what it repeats of earlier ones."""
-        if header.codec_b != Codec.ZSTD_REPEATS:
-            return self._source.section_b(offset, header)
-        section = self._source.repeats_b(offset, header)
-        try:
-            return unfold(section, header.raw_b, self._literals)
-        except RepeatError as error:
-            self._source.fail(offset, f"section B: {error}")
 
     def _literals(self, domain: int, first: int) -> bytes:
         """What later chunks can repeat of the chunk of `domain` that begins with event `first`."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.tui.conftest import Story
+from tests.tui.conftest import Story, indexed
 from tracefile import TraceFormatError, TraceReader
 from tracefile.columns import COLUMNS, ChunkColumns
+from tracefile.layout import ChunkType, Codec
+from tui.model.query.language import parse
 
 
 def compared(reader: TraceReader) -> int:
@@ -43,6 +46,26 @@ def test_columns_of_few_events(story: Story) -> None:
     story.read(3, b"abc")
     with story.close() as reader:
         assert compared(reader) == 2
+
+
+def test_payload_that_repeats_an_earlier_one(story: Story) -> None:
+    """GIVEN chunks that point into the payload of earlier ones WHEN read by column THEN it is whole, and
+    filters see it."""
+    content = random.Random(1).randbytes(3000) + b"needle"
+    story.domain(1, 100)
+    for fd in (3, 4, 5):
+        story.open(f"/etc/{fd}", fd)
+        story.read(fd, content)
+        story.writer.flush()
+    with story.close() as reader:
+        codecs = [header.codec_b for header, _, _ in reader.raw_chunks() if header.type == ChunkType.EVENTS]
+        assert codecs.count(Codec.ZSTD_REPEATS) == 2
+        assert compared(reader) > 2
+    with indexed(story.path) as model:
+        for text, expected in (("data ~ needle", [1, 3, 5]), ('path ~ "/etc/5"', [4, 5])):
+            view = model.view(parse(text))
+            model.fill(view)
+            assert view.rows(0, len(view)) == expected
 
 
 def test_what_is_not_there_is_an_error(traces: Callable[[int], Path], tmp_path: Path) -> None:

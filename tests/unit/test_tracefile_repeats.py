@@ -72,6 +72,7 @@ def test_any_chunks_come_back(chunks: list[tuple[int, list[Call]]]) -> None:
             for domain in reader.domains:
                 found = [chunk.payload for chunk in reader.chunks(domain)]
                 assert found == [payload for of, payload in payloads if of == domain]
+            assert reader.verify() >= len(chunks)
 
 
 def test_a_file_that_several_processes_read_is_stored_once(tmp_path: Path) -> None:
