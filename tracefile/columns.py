@@ -58,7 +58,6 @@ class ChunkColumns:
         self._planes: npt.NDArray[np.uint8] | None = None
         self._events: npt.NDArray[np.void] | None = None
         self._decoded: dict[int, npt.NDArray[np.uint64]] = {}
-        self._payload: bytes | None = None
         self._load()
 
     def __len__(self) -> int:
@@ -66,10 +65,8 @@ class ChunkColumns:
 
     @property
     def payload(self) -> bytes:
-        """The payload of the whole chunk."""
-        if self._payload is None:
-            self._payload = self._reader.section_b(self._offset, self._header)
-        return self._payload
+        """The payload of the whole chunk, read anew each time."""
+        return self._reader.section_b(self._offset, self._header)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """A column (see COLUMNS), one value an event."""
@@ -81,9 +78,9 @@ class ChunkColumns:
             word = self._word(_WHOLE[name])
             return word.view(np.int64) if name == "result" else word
         number, kind, place = _PARTS[name]
-        octets = self._word(number).view(np.uint8).reshape(-1, 8)
-        width = np.dtype(kind).itemsize
-        return np.ascontiguousarray(octets[:, place : place + width]).view(kind).reshape(-1)
+        parts = self._word(number).view(kind)
+        width = parts.itemsize
+        return parts[place // width :: 8 // width]
 
     def _load(self) -> None:
         header = self._header

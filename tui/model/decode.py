@@ -121,7 +121,7 @@ class Decoded:
     def paths(self) -> list[str]:
         """The paths among the arguments."""
         if self.is_library and self.function is not None:
-            named = {i for i, one in enumerate(self.function.parameters) if one.name in _PATH_NAMES}
+            named = {i for i, one in enumerate(self.function.parameters) if one.name in PATH_NAMES}
             return _texts(self.regions, named)
         return paths_in(self.nr, self.regions) if self.is_call else []
 
@@ -147,6 +147,7 @@ def decode_event(
         regions = view.regions if view is raw else placed(view, view.regions)
     except ValueError:
         regions = []
+    parts = [regions]
     before = number
     while view.kind != Kind.DATA and before and number - before < _DATA_MAX:
         before -= 1
@@ -154,9 +155,11 @@ def decode_event(
         if other.kind != Kind.DATA or other.task != view.task or other.result != view.kind:
             break
         try:
-            regions = [*other.regions, *regions]
+            parts.append(other.regions)
         except ValueError:
             break
+    if len(parts) > 1:
+        regions = _continued(parts[::-1])
     if view.kind == Kind.SYSCALL and view.flags & EventFlag.BLOCKED and (place := released()) is not None:
         begin = reader.event(*place)
         if begin.kind == Kind.RELEASE and begin.nr == view.nr:
@@ -165,13 +168,39 @@ def decode_event(
     return Decoded(row, view, regions)
 
 
+def _continued(events: list[list[Region]]) -> list[Region]:
+    """The regions of events in order; what was cut at the end of an event is whole again."""
+    found: list[Region] = []
+    parts: list[bytes] = []
+    end = 0
+    for regions in events:
+        for i, region in enumerate(regions):
+            last = found[-1] if found else None
+            cut = not i and last is not None and end and end == region.addr
+            if last is None or not cut or (last.kind, last.arg) != (region.kind, region.arg):
+                _close(found, parts)
+                found.append(region)
+                parts = [region.data]
+                end = region.addr + len(region.data) if region.addr else 0
+            else:
+                parts.append(region.data)
+                end += len(region.data)
+    _close(found, parts)
+    return found
+
+
+def _close(found: list[Region], parts: list[bytes]) -> None:
+    if len(parts) > 1:
+        found[-1] = found[-1]._replace(data=b"".join(parts))
+
+
 def paths_in(nr: int, regions: Sequence[Region]) -> list[str]:
     """The paths that a call's regions hold."""
     call = CALLS.get(nr)
     return _texts(regions, {i for i, arg in enumerate(call.args) if arg.type == "path"} if call else set())
 
 
-_PATH_NAMES = frozenset({"path", "filename", "file_name", "file"})
+PATH_NAMES = frozenset({"path", "filename", "file_name", "file"})
 """Names that parameters have in interfaces when they are paths."""
 
 

@@ -24,7 +24,7 @@ _STANDARD = ("stdin", "stdout", "stderr")
 _CLOSES = frozenset({BY_NAME["close"].number, BY_NAME["close_range"].number})
 _NAMES = frozenset({BY_NAME["connect"].number, BY_NAME["bind"].number})
 _DUPS = frozenset(BY_NAME[name].number for name in ("dup", "dup2", "dup3", "fcntl"))
-_FIXED = {
+FIXED = {
     "epoll_create": "epoll", "epoll_create1": "epoll", "eventfd": "eventfd", "eventfd2": "eventfd",
     "inotify_init": "inotify", "inotify_init1": "inotify", "signalfd": "signalfd", "signalfd4": "signalfd",
     "timerfd_create": "timer", "userfaultfd": "userfaultfd", "perf_event_open": "perf",
@@ -137,8 +137,8 @@ class Descriptors:
     def _name(self, row: int, domain: int, hops: int) -> str:
         event = self._decode(row)
         name = name_of(event.nr)
-        if name in _FIXED:
-            return _FIXED[name]
+        if name in FIXED:
+            return FIXED[name]
         if event.nr in _DUPS:
             return self._label(domain, row, event.args[0] & 0xFFFFFFFF, hops + 1)
         if (path := path_of(event)) is not None:

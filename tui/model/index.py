@@ -35,10 +35,13 @@ from tui.model.columns import (
     code_of,
     codes_of,
     errors_of,
+    kind_of_code,
     table_of,
 )
 from tui.model.merge import windows
 
+_TAIL = 256
+"""Last rows of a block, where most domains have some."""
 _PAIRS = ("pipe", "pipe2", "socketpair")
 _BY_FIRST = ("close", "connect", "bind")
 _DUPFD = (0, 1030)
@@ -216,6 +219,19 @@ class EventIndex:
             return 0
         at = bisect.bisect_left(rows.blocks, number)
         return rows.before[at] if at < len(rows.blocks) else rows.count
+
+    def last_kind(self, domain: int, number: int) -> int:
+        """The kind of the last event of a domain before block `number`; 0 where there is none."""
+        rows = self._domains.get(domain)
+        at = bisect.bisect_left(rows.blocks, number) - 1 if rows is not None else -1
+        if rows is None or at < 0:
+            return 0
+        block = self.blocks[rows.blocks[at]]
+        for start in (max(block.count - _TAIL, 0), 0):
+            own = np.flatnonzero(self._domain_of_task[block.task[start : block.count]] == domain)
+            if len(own):
+                return kind_of_code(int(block.code[start + int(own[-1])]))
+        return 0
 
     def count(self, domain: int) -> int:
         """Events of a domain that are indexed."""

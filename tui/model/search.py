@@ -17,6 +17,7 @@ from tui.model.columns import BLOCK_SHIFT
 from tui.model.query.evaluate import Evaluator
 from tui.model.query.fields import FIELDS
 from tui.model.query.language import Compare, Or, Query, QueryError
+from tui.model.query.pattern import Pattern
 from tui.model.trace import TraceModel
 from tui.model.view import View
 
@@ -32,9 +33,11 @@ def search_query(text: str) -> Query | None:
         return None
     is_regex = len(text) > 2 and text[0] == "/" and text[-1] == "/"
     body = text[1:-1] if is_regex else re.escape(text)
-    flags = re.DOTALL | (0 if any(char.isupper() for char in text) else re.IGNORECASE)
+    exact = any(char.isupper() for char in text)
     try:
-        pattern = re.compile(f".*?(?:{body}).*\\Z", flags)
+        pattern = Pattern.within(body, 0 if exact else re.IGNORECASE)
+        if exact and not is_regex:
+            pattern = Pattern.containing(text)
     except re.error as why:
         raise QueryError(f"not a regular expression: {why}", 0) from None
     parts = tuple(Compare(FIELDS[name], "~", pattern=pattern) for name in ("text", "path"))

@@ -3,43 +3,76 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from interfaces.abi import EventFlag, Kind
 from tracefile.columns import ChunkColumns
-from tui.model.columns import BLOCK_SHIFT, NR_BITS, Block, Mask
+from tui.model.columns import BLOCK_SHIFT, NR_BITS, Block, Mask, occurring
 from tui.model.index import EventIndex
+
+Places = npt.NDArray[np.int64]
+_TO_RELEASE = np.uint16((Kind.RELEASE - Kind.SYSCALL) << NR_BITS)
+_TOGETHER = 4 << 20
+"""Bytes of payload from which on no more is taken together."""
+_CHUNKS_KEPT = 16
+_PAYLOAD_KEPT = 8 << 20
 
 
 class ChunkSource:
-    """Chunks by domain and first event; the last one of each domain is remembered, since blocks and chunks do
-    not end together."""
+    """Chunks by domain and first event. The latest ones are remembered, since blocks and chunks do not end
+    together; how many is bounded, since there may be thousands of domains."""
 
     def __init__(self, index: EventIndex) -> None:
         self.index = index
-        self._last: dict[int, ChunkColumns] = {}
+        self._chunks: OrderedDict[tuple[int, int], ChunkColumns] = OrderedDict()
+        self._payloads: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._size = 0
 
     def chunk(self, domain: int, first: int) -> ChunkColumns:
         """The chunk of a domain that begins with event `first`."""
-        last = self._last.get(domain)
-        if last is None or last.first_event != first:
-            last = self._last[domain] = ChunkColumns(self.index.reader, domain, first)
-        return last
+        key = (domain, first)
+        found = self._chunks.get(key)
+        if found is None:
+            found = self._chunks[key] = ChunkColumns(self.index.reader, domain, first)
+            if len(self._chunks) > _CHUNKS_KEPT:
+                self._chunks.popitem(last=False)
+        else:
+            self._chunks.move_to_end(key)
+        return found
+
+    def payload(self, chunk: ChunkColumns) -> bytes:
+        """The payload of a chunk."""
+        key = (chunk.domain, chunk.first_event)
+        found = self._payloads.get(key)
+        if found is None:
+            found = self._payloads[key] = chunk.payload
+            self._size += len(found)
+            while self._size > _PAYLOAD_KEPT and len(self._payloads) > 1:
+                self._size -= len(self._payloads.popitem(last=False)[1])
+        else:
+            self._payloads.move_to_end(key)
+        return found
 
 
-PayloadPlaces = tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Rows (offsets in the block), and where in the bytes of their chunk the payload of each begins and ends."""
+class Payloads(NamedTuple):
+    """Payloads of rows: the rows' offsets in the block, and where in `data` each payload begins and ends."""
+
+    places: Places
+    data: bytes
+    starts: Places
+    ends: Places
 
 
 class _Piece:
     """Events [start, stop) of a chunk and where they stand in the block; read when they are asked for."""
 
     def __init__(
-        self, source: ChunkSource, domain: int, first: int, span: slice, places: npt.NDArray[np.int64]
+        self, source: ChunkSource, domain: int, first: int, span: slice, places: Places
     ) -> None:
         self.first = first
         self.span = span
@@ -53,6 +86,11 @@ class _Piece:
         if self._chunk is None:
             self._chunk = self._source.chunk(self._domain, self.first)
         return self._chunk
+
+    @property
+    def payload(self) -> bytes:
+        """The payload of the whole chunk."""
+        return self._source.payload(self.chunk)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """The values of a column for the piece's events."""
@@ -71,7 +109,8 @@ class BlockEvents:
         self._columns: dict[str, npt.NDArray[Any]] = {}
         self._filled: dict[str, set[int]] = {}
         self._pieces: list[_Piece] | None = None
-        self._before: npt.NDArray[np.int64] | None = None
+        self._before: Places | None = None
+        self._places: list[tuple[int, Places]] | None = None
 
     def column(self, name: str, wanted: Mask) -> npt.NDArray[Any]:
         """A column of `tracefile.columns`, one value a row; `number` is the event's number in its domain.
@@ -90,35 +129,22 @@ class BlockEvents:
             column[piece.places] = values
         return self._columns[name] if name in self._columns else np.zeros(self._count, np.int64)
 
-    def payloads(self, wanted: Mask) -> Iterator[tuple[int, bytes]]:
-        """(offset in the block, payload) of the wanted rows that have any, in no particular order.
+    def begun(self, wanted: Mask) -> tuple[Places, Places]:
+        """(the wanted calls that blocked, the event of the same task before each; -1: in another block).
 
-        What a call that blocked had read lies in the event of its task before it, and comes first.
+        Such an event holds what the call had read.
         """
-        begun = self.begun(wanted)
-        if not len(begun):
-            yield from self._own_payloads(wanted)
-            return
-        needed = wanted.copy()
-        before = self._previous()[begun]
-        needed[before[before >= 0]] = True
-        own = dict(self._own_payloads(needed))
-        extra = dict(zip(begun.tolist(), before.tolist(), strict=True))
-        for place in np.flatnonzero(wanted).tolist():
-            payload = own.get(place, b"")
-            if place in extra:
-                at = extra[place]
-                payload = (own.get(at, b"") if at >= 0 else self._payload_before(place)) + payload
-            if payload:
-                yield place, payload
+        codes, flags = self._block.code[: self._count], self._block.flags[: self._count]
+        rows = np.flatnonzero(wanted & (flags & np.uint8(EventFlag.BLOCKED) != 0))
+        rows = rows[codes[rows] >> np.uint16(NR_BITS) == Kind.SYSCALL]
+        if not len(rows):
+            return rows, rows
+        before = self._previous()[rows]
+        held = codes[before] == codes[rows] + _TO_RELEASE
+        chosen = (before < 0) | held
+        return rows[chosen], before[chosen]
 
-    def begun(self, wanted: Mask) -> npt.NDArray[np.int64]:
-        """The wanted calls that blocked: part of their payload lies in the event of their task before."""
-        count = len(wanted)
-        calls = self._block.code[:count] >> np.uint16(NR_BITS) == Kind.SYSCALL
-        return np.flatnonzero(wanted & calls & (self._block.flags[:count] & EventFlag.BLOCKED != 0))
-
-    def _previous(self) -> npt.NDArray[np.int64]:
+    def _previous(self) -> Places:
         """For each row, the offset of the row of the same task before it; -1 where it is in another block."""
         if self._before is None:
             tasks = self._block.task[: self._count]
@@ -128,44 +154,70 @@ class BlockEvents:
             self._before[order[1:][same]] = order[:-1][same]
         return self._before
 
-    def _payload_before(self, place: int) -> bytes:
-        index = self._source.index
-        row = index.previous_of_task(self._block.first + place)
-        return index.reader.event(*index.place(row)).payload if row is not None else b""
+    def behind_data(self, wanted: Mask) -> Places:
+        """The wanted rows before which there is, in their domain, payload that did not fit into an event."""
+        found = []
+        kinds = self._block.code[: self._count] >> np.uint16(NR_BITS)
+        is_data = kinds == Kind.DATA
+        any_here = bool(is_data.any())
+        number = self._block.first >> BLOCK_SHIFT
+        for domain, places in self._by_domain():
+            if any_here:
+                found.append(places[1:][is_data[places[:-1]]])
+            if self._source.index.last_kind(domain, number) == Kind.DATA:
+                found.append(places[:1])
+        rows: Places = np.concatenate([np.zeros(0, np.int64), *found])
+        chosen: Places = rows[wanted[rows] & ~is_data[rows]]
+        return chosen
 
-    def _own_payloads(self, wanted: Mask) -> Iterator[tuple[int, bytes]]:
-        for places, data, starts, ends in self.payload_places(wanted):
-            for place, start, end in zip(places.tolist(), starts.tolist(), ends.tolist(), strict=True):
-                yield place, data[start:end]
-
-    def payload_places(self, wanted: Mask) -> Iterator[PayloadPlaces]:
-        """Where the payloads of the wanted rows that have any lie, without those of the events before."""
+    def payloads(self, wanted: Mask) -> Iterator[Payloads]:
+        """The payloads of the wanted rows that have any, many at a time."""
+        parts: list[Payloads] = []
+        size = 0
         for piece in self.pieces():
             chosen = np.flatnonzero(wanted[piece.places])
             if not len(chosen):
                 continue
             sizes = piece.column("payload_len")[chosen]
-            chosen, sizes = chosen[sizes > 0], sizes[sizes > 0]
+            if not sizes.all():
+                chosen, sizes = chosen[sizes > 0], sizes[sizes > 0]
             if not len(chosen):
                 continue
-            data = piece.chunk.payload
+            data = piece.payload
             starts = piece.column("payload_off")[chosen].astype(np.int64)
             ends = starts + sizes
-            yield piece.places[chosen], data, starts, ends
+            there = ends <= len(data)
+            parts.append(Payloads(piece.places[chosen][there], data, starts[there], ends[there]))
+            size += len(data)
+            if size > _TOGETHER:
+                yield _joined(parts)
+                parts, size = [], 0
+        if parts:
+            yield _joined(parts)
 
     def pieces(self) -> list[_Piece]:
         """Where the rows lie in chunks."""
         if self._pieces is None:
-            index = self._source.index
-            domains = index.domain_table()[self._block.task[: self._count]]
             self._pieces = []
-            for domain in np.unique(domains).tolist():
-                places = np.flatnonzero(domains == domain)
-                first = index.events_before(domain, self._block.first >> BLOCK_SHIFT)
+            for domain, places in self._by_domain():
+                first = self._source.index.events_before(domain, self._block.first >> BLOCK_SHIFT)
                 self._pieces.extend(self._of_domain(domain, first, places))
         return self._pieces
 
-    def _of_domain(self, domain: int, first: int, places: npt.NDArray[np.int64]) -> Iterator[_Piece]:
+    def _by_domain(self) -> list[tuple[int, Places]]:
+        """The domains that have rows here, with these."""
+        if self._places is None:
+            tasks = self._block.task[: self._count]
+            table = self._source.index.domain_table()
+            present = np.unique(table[occurring(tasks)])
+            if len(present) == 1:
+                self._places = [(int(present[0]), np.arange(self._count))]
+            else:
+                domains = table[tasks]
+                self._places = [(domain, np.flatnonzero(domains == domain)) for domain in present.tolist()]
+        return self._places
+
+    def _of_domain(self, domain: int, first: int, places: Places) -> Iterator[_Piece]:
         """The pieces of one domain, whose events from number `first` on stand at `places`."""
         firsts = self._source.index.reader.domains[domain].firsts
         at = bisect.bisect_right(firsts, first) - 1
@@ -180,3 +232,57 @@ class BlockEvents:
             )
             done += count
             at += 1
+
+
+def decided(
+    events: BlockEvents,
+    wanted: Mask,
+    decide: Callable[[Payloads], tuple[Mask, Mask]],
+    passes: Callable[[int], bool],
+) -> Mask:
+    """Which of the wanted rows pass by their payloads: their own, and that of the event that began a call.
+
+    `decide` says of many payloads (which pass, which it cannot tell), `passes` of the row at an offset: for
+    what `decide` cannot tell, and for payload in still other events.
+    """
+    begun, before = events.begun(wanted)
+    needed = wanted
+    if len(begun):
+        needed = wanted.copy()
+        needed[before[before >= 0]] = True
+    found = np.zeros(len(wanted), np.bool_)
+    odd = np.zeros(len(wanted), np.bool_)
+    for payloads in events.payloads(needed):
+        found[payloads.places], odd[payloads.places] = decide(payloads)
+    alone = wanted & odd
+    if len(begun):
+        here = before >= 0
+        alone[begun[~here]] = True
+        alone[begun[here]] |= odd[before[here]]
+        found[begun[here]] |= found[before[here]]
+    in_pieces = events.behind_data(wanted)
+    found[in_pieces] = False
+    alone[in_pieces] = True
+    for place in np.flatnonzero(alone & ~found).tolist():
+        found[place] = passes(place)
+    return found & wanted
+
+
+def _joined(parts: list[Payloads]) -> Payloads:
+    """Payloads of several chunks in one; each chunk begins at a multiple of eight bytes."""
+    if len(parts) == 1:
+        return parts[0]
+    data: list[bytes] = []
+    size = 0
+    begins = []
+    for part in parts:
+        begins.append(size)
+        filling = -len(part.data) % 8
+        data += (part.data, bytes(filling)) if filling else (part.data,)
+        size += len(part.data) + filling
+    return Payloads(
+        np.concatenate([part.places for part in parts]),
+        b"".join(data),
+        np.concatenate([part.starts + begin for part, begin in zip(parts, begins, strict=True)]),
+        np.concatenate([part.ends + begin for part, begin in zip(parts, begins, strict=True)]),
+    )

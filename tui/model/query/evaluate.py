@@ -18,7 +18,8 @@ from tui.model.columns import CODES, Block, Mask, code_of, table_of, table_of_ki
 from tui.model.query.bulk import BlockEvents, ChunkSource
 from tui.model.query.fields import FAMILIES, FIELDS, LIBRARY, Cost
 from tui.model.query.language import And, Compare, Node, Not, Or, Query
-from tui.model.query.paths import PathMatcher
+from tui.model.query.paths import FD_MASKS, PathMatcher
+from tui.model.query.pattern import Pattern
 from tui.model.query.texts import DataMatcher, TextMatcher
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class Evaluator:
         if name == "process":
             pattern = _pattern(node)
             return np.array(
-                [bool(pattern(self._model.process_name(task.domain))) for task in tasks], np.bool_
+                [pattern.match(self._model.process_name(task.domain)) for task in tasks], np.bool_
             )
         values = {
             "pid": lambda: [index.pids[i] for i in range(len(tasks))],
@@ -256,18 +257,6 @@ def _any_argument(node: Compare) -> Leaf:
     return leaf
 
 
-def _fd_masks() -> npt.NDArray[np.uint8]:
-    table = np.zeros(CODES, np.uint8)
-    for number, call in CALLS.items():
-        for kind in (Kind.SYSCALL, Kind.RELEASE):
-            table[code_of(kind, number)] = call.fd_mask
-    return table
-
-
-FD_MASKS = _fd_masks()
-"""For each code, bit i is set where argument i is a descriptor."""
-
-
 def _descriptor(node: Compare) -> Leaf:
     def leaf(scope: _Scope, candidates: Mask) -> Mask:
         masks = FD_MASKS[scope.block.code[scope.part]]
@@ -282,10 +271,9 @@ def _descriptor(node: Compare) -> Leaf:
     return leaf
 
 
-def _pattern(node: Compare) -> Callable[[str], bool]:
+def _pattern(node: Compare) -> Pattern:
     assert node.pattern is not None
-    match = node.pattern.match
-    return lambda text: match(text) is not None
+    return node.pattern
 
 
 __all__ = ["FIELDS", "Evaluator", "compare", "cost_of", "uses_decoding"]

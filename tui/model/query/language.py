@@ -8,7 +8,6 @@ comparison = field operator value | field "in" "(" value { "," value } ")" | fla
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,6 +27,7 @@ from tui.model.query.fields import (
     names_of,
     nanoseconds,
 )
+from tui.model.query.pattern import Pattern
 from tui.model.query.tokens import QueryError, T, Token, tokens
 
 __all__ = ["And", "Compare", "Node", "Not", "Or", "Query", "QueryError", "parse", "quote"]
@@ -62,13 +62,13 @@ class Compare:
 
     `operator` is "==", "<", "<=", ">", ">=", or "~"; for the opposite of "==" and "~" there is Not. `numbers`
     are the values of a numeric field (for calls, kinds, errors and signals, the numbers that match; times in
-    nanoseconds); `pattern` matches a text from its beginning to its end.
+    nanoseconds); `pattern` is what a text is matched with.
     """
 
     field: Field
     operator: str
     numbers: tuple[float, ...] = ()
-    pattern: re.Pattern[str] | None = None
+    pattern: Pattern | None = None
 
 
 Node = And | Or | Not | Compare
@@ -96,13 +96,6 @@ def quote(value: str) -> str:
     """A text as a filter writes it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def pattern_of(text: str) -> re.Pattern[str]:
-    """What `~ "text"` means: a shell pattern, or without `*`, `?` and `[` any text that contains it."""
-    if any(mark in text for mark in "*?["):
-        return re.compile(fnmatch.translate(text))
-    return re.compile(f"(?s).*{re.escape(text)}.*\\Z")
 
 
 class _Parser:
@@ -146,7 +139,7 @@ class _Parser:
             self.expect(T.CLOSE)
             return inside
         if token.kind == T.STRING:
-            return Compare(FIELDS["text"], "~", pattern=pattern_of(token.text))
+            return Compare(FIELDS["text"], "~", pattern=Pattern.of(token.text))
         if token.kind != T.WORD or token.text in _WORDS:
             raise QueryError(f"expected a field, found {_shown(token)}", token.start)
         field = FIELDS.get(token.text)
@@ -210,17 +203,13 @@ def _no_such(what: str, name: str, known: list[str]) -> str:
     return f"no {what} {name!r}" + (f"; did you mean {close[0]}?" if close else "")
 
 
-def _regex(token: Token) -> re.Pattern[str]:
-    try:
-        return re.compile(f"(?s).*?(?:{token.text}).*\\Z")
-    except re.error as why:
-        raise QueryError(f"not a regular expression: {why}", token.start) from None
-
-
-def _text_pattern(token: Token, operator: str) -> re.Pattern[str]:
+def _text_pattern(token: Token, operator: str) -> Pattern:
     if token.kind == T.REGEX:
-        return _regex(token)
-    return pattern_of(token.text) if operator == "~" else re.compile(re.escape(token.text) + r"\Z")
+        try:
+            return Pattern.within(token.text)
+        except re.error as why:
+            raise QueryError(f"not a regular expression: {why}", token.start) from None
+    return Pattern.of(token.text) if operator == "~" else Pattern.equal(token.text)
 
 
 def _calls(token: Token, operator: str) -> tuple[float, ...]:

@@ -1,159 +1,239 @@
-"""The condition `path`: of a path among the arguments, or what the call's descriptor stands for.
+"""The condition `path`: of a path among the arguments, or what one of the call's descriptors stands for.
 
 Over millions of calls neither may cost a decoding each. Paths are looked up by the bytes of the payload,
-which repeat; for descriptors, each block is cut at the events that open and close them.
+which repeat; what a descriptor stands for follows from the last event before that made, named or closed it.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from interfaces.abi import Kind, parse_regions
+from interfaces.abi import Kind
 from interfaces.calls import BY_NAME, CALLS
-from tui.model.columns import CODES, NR_MAX, PAIR, RANGE, Block, Mask, code_of, table_of
-from tui.model.decode import paths_in
-from tui.model.query.bulk import BlockEvents
-from tui.model.query.pathbytes import PathBytes
+from interfaces.libspec import naming
+from tui.model.columns import (
+    BLOCK,
+    BLOCK_SHIFT,
+    CODES,
+    PAIR,
+    RANGE,
+    Block,
+    Mask,
+    code_of,
+    occurring,
+    table_of,
+)
+from tui.model.decode import PATH_NAMES
+from tui.model.fds import FIXED
+from tui.model.query.bulk import BlockEvents, Payloads, Places, decided
+from tui.model.query.contents import PathContents
+from tui.model.query.pattern import Pattern
 
 if TYPE_CHECKING:
     from tui.model.trace import TraceModel
 
-_NONE = 7
+ARGUMENTS = 6
 
 
 def _tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """(which arguments are paths as bits, the first argument that is a descriptor or _NONE) of each code."""
-    named = np.zeros(CODES, np.uint8)
-    first = np.full(CODES, _NONE, np.uint8)
+    """Which arguments are paths, and which are descriptors, as bits, of each code."""
+    paths = np.zeros(CODES, np.uint8)
+    descriptors = np.zeros(CODES, np.uint8)
     for number, call in CALLS.items():
-        places = [i for i, arg in enumerate(call.args) if arg.type == "fd"]
         for kind in (Kind.SYSCALL, Kind.RELEASE):
             code = code_of(kind, number)
-            named[code] = sum(1 << i for i, arg in enumerate(call.args) if arg.type == "path")
-            first[code] = places[0] if places else _NONE
-    return named, first
+            paths[code] = sum(1 << i for i, arg in enumerate(call.args) if arg.type == "path")
+            descriptors[code] = call.fd_mask
+    return paths, descriptors
 
 
-_PATH_ARGS, _FIRST_FD = _tables()
-_NAMED = _PATH_ARGS != 0
-_TELLING = _NAMED | table_of([code_of(Kind.SYSCALL, BY_NAME["close"].number)])
-"""Codes of events behind which a descriptor stands for the path they name, or for nothing."""
+def _calls(*names: str) -> Mask:
+    return table_of([code_of(Kind.SYSCALL, BY_NAME[name].number) for name in names])
 
 
-class _Life(NamedTuple):
-    """Rows of a block (offsets) that use a descriptor, and the places where it may begin to stand for
-    something else: row i lies behind `at[i]` of them."""
+_PATH_ARGS, FD_MASKS = _tables()
+"""FD_MASKS: for each code, bit i is set where argument i is a descriptor."""
+_OPENING = _calls("open", "openat", "openat2", "creat")
+"""Codes of events behind which a descriptor stands for the path they name."""
+_CLOSING = _calls("close")
+"""Codes of events behind which a descriptor stands for nothing."""
 
-    fd: int
-    rows: npt.NDArray[np.int64]
-    cuts: npt.NDArray[np.int64]
-    at: npt.NDArray[np.intp]
+
+class _Uses(NamedTuple):
+    """Descriptors that rows use, in the order of `key`, which tells them and their processes apart, and of
+    rows. `made` and `wild` are offsets of the last event before the row that makes, names or closes this
+    descriptor, or may do so; -1: in an earlier block."""
+
+    row: Places
+    fd: npt.NDArray[np.uint32]
+    key: npt.NDArray[Any]
+    made: Places
+    wild: Places
 
 
 class PathMatcher:
     """Finds the rows whose path passes; see the module."""
 
-    def __init__(self, model: TraceModel, passes: Callable[[str], bool]) -> None:
+    def __init__(self, model: TraceModel, pattern: Pattern) -> None:
         self._model = model
-        self._passes = passes
-        self._paths = PathBytes(passes)
+        self._pattern = pattern
+        self._contents = PathContents(pattern)
+        self._paths = _path_arguments()
+        self._fixed = np.zeros(CODES, np.bool_)
+        fixed = [name for name in FIXED if BY_NAME[name].returns == "fd"]
+        self._constant = _CLOSING | _calls(*fixed)
+        self._fixed |= _calls(*(name for name in fixed if pattern.match(FIXED[name])))
 
     def mask(self, block: Block, events: BlockEvents, candidates: Mask) -> Mask:
         """Which of the candidates, rows [0, len) of the block, pass."""
         codes = block.code[: len(candidates)]
-        named = candidates & _NAMED[codes]
-        found = self._named(codes, events, named)
-        places = _FIRST_FD[codes]
-        by_descriptor = candidates & ~found & (places != _NONE)
-        if by_descriptor.any():
-            self._by_descriptor(block, events, by_descriptor, places, found, named)
+        named = candidates & (self._paths[codes] != 0)
+        found = self._named(block, events, named)
+        masks = np.where(candidates & ~found, FD_MASKS[codes], np.uint8(0))
+        uses = self._uses(block, events, masks)
+        if uses is not None:
+            passing = self._by_descriptor(block, events, uses, found, named)
+            found[uses.row[passing]] = True
         return found
 
-    def _named(self, codes: npt.NDArray[np.uint16], events: BlockEvents, wanted: Mask) -> Mask:
+    def _named(self, block: Block, events: BlockEvents, wanted: Mask) -> Mask:
         """Which of the wanted rows name a path that passes."""
-        found = np.zeros(len(wanted), np.bool_)
         if not wanted.any():
-            return found
-        odd = np.zeros(len(wanted), np.bool_)
-        odd[events.begun(wanted)] = True
-        for places, data, starts, ends in events.payload_places(wanted & ~odd):
-            found[places], odd[places] = self._paths.decide(data, starts, ends, _PATH_ARGS[codes[places]])
-        if odd.any():
-            numbers = codes & np.uint16(NR_MAX)
-            for place, payload in events.payloads(odd):
-                found[place] = self._any(int(numbers[place]), payload)
-        return found
+            return np.zeros(len(wanted), np.bool_)
 
-    def _any(self, nr: int, payload: bytes) -> bool:
-        try:
-            return any(self._passes(path) for path in paths_in(nr, parse_regions(payload)))
-        except ValueError:
-            return False
+        def decide(found: Payloads) -> tuple[Mask, Mask]:
+            named = self._paths[block.code[found.places]]
+            return self._contents.decide(found.data, found.starts, found.ends, named)
+
+        def passes(place: int) -> bool:
+            return any(map(self._pattern.match, self._model.decode_once(block.first + place).paths))
+
+        return decided(events, wanted, decide, passes)
 
     def _by_descriptor(
-        self,
-        block: Block,
-        events: BlockEvents,
-        wanted: Mask,
-        places: npt.NDArray[np.uint8],
-        found: Mask,
-        known: Mask,
-    ) -> None:
-        """Decide the wanted rows by their descriptor, in `found`, which has decided the `known` ones."""
-        rows = np.flatnonzero(wanted)
-        fds = np.zeros(len(rows), np.uint32)
-        for place, own in _groups(places[rows].astype(np.uint32)):
-            fds[own] = events.column(f"arg{place}", wanted)[rows[own]]
-        lives = [
-            self._life(block, domain, fd, rows[of_domain[of_fd]], len(wanted))
-            for domain, of_domain in _groups(self._model.index.domain_table()[block.task[rows]])
-            for fd, of_fd in _groups(fds[of_domain])
-            if not fd & 1 << 31
-        ]
-        codes = block.code[: len(wanted)]
-        openings = np.zeros(len(wanted), np.bool_)
-        for life in lives:
-            openings[life.cuts[life.at[life.at > 0] - 1]] = True
-        opened = found & known | self._named(codes, events, openings & _NAMED[codes] & ~known)
-        for life in lives:
-            values = np.zeros(len(life.cuts) + 1, np.bool_)
-            values[1:] = opened[life.cuts]
-            told = np.zeros(len(values), np.bool_)
-            told[1:] = _TELLING[codes[life.cuts]]
-            asked = np.flatnonzero(~told[life.at])
-            for begin in asked[np.diff(life.at[asked], prepend=-1) != 0].tolist():
-                first = block.first + int(life.rows[begin])
-                values[life.at[begin]] = self._passes_label(first, life.fd)
-            found[life.rows] = values[life.at]
+        self, block: Block, events: BlockEvents, uses: _Uses, found: Mask, known: Mask
+    ) -> Mask:
+        """Which of the uses pass; `found` has decided the paths that the `known` rows name."""
+        codes = block.code[: len(known)]
+        at = np.maximum(uses.made, 0)
+        made_by = codes[at]
+        here = uses.made > uses.wild
+        opened = here & _OPENING[made_by]
+        openings = np.zeros(len(known), np.bool_)
+        openings[at[opened]] = True
+        by_path = found | self._named(block, events, openings & ~known)
+        passing = np.where(opened, by_path[at], self._fixed[made_by] & here)
+        asked = np.flatnonzero(~(opened | (here & self._constant[made_by])))
+        if len(asked):
+            kinds = [column[asked] for column in (uses.key, uses.made, uses.wild)]
+            new = np.ones(len(asked), np.bool_)
+            new[1:] = np.any([kind[1:] != kind[:-1] for kind in kinds], axis=0)
+            firsts = asked[new].tolist()
+            labels = [self._passes_label(block.first + int(uses.row[i]), int(uses.fd[i])) for i in firsts]
+            passing[asked] = np.array(labels, np.bool_)[np.cumsum(new) - 1]
+        return passing
 
-    def _life(self, block: Block, domain: int, fd: int, rows: npt.NDArray[np.int64], limit: int) -> _Life:
-        """How the block's events that make or close a descriptor cut the rows that use it."""
+    def _uses(self, block: Block, events: BlockEvents, masks: npt.NDArray[np.uint8]) -> _Uses | None:
+        """The descriptors that rows use, told by bit masks of their arguments; None where there are none."""
+        rows, fds = [], []
+        for i in range(int(np.bitwise_or.reduce(masks)).bit_length()):
+            has = masks & np.uint8(1 << i) != 0
+            own = np.flatnonzero(has)
+            words = events.column(f"arg{i}", has)[own].astype(np.uint32)
+            valid = words < 1 << 31
+            rows.append(own[valid])
+            fds.append(words[valid])
+        row = _together(rows, np.int64)
+        if not len(row):
+            return None
+        fd = _together(fds, np.uint32)
+        ranks = self._ranks(block, len(masks))
+        parts = list(block.uses)
+        at = _together([part.at for part in parts], np.uint16)
+        made = _together([part.fd for part in parts], np.int32)
+        if len(masks) < block.count:
+            at, made = at[at < len(masks)], made[at < len(masks)]
+        rank, maker_rank = ranks[block.task[row]], ranks[block.task[at]]
+        width = int(fd.max()) + 1
+        known = (made >= 0) & (made < width)
+        keys = _Keys(width * (int(rank.max()) + 1))
+        key = keys.of(rank, width, fd)
+        order = keys.order(key, row)
+        row, fd, key = row[order], fd[order], key[order]
+        last = keys.last_before(keys.of(maker_rank[known], width, made[known]), at[known], key, row)
+        wild = (made == PAIR) | (made == RANGE)
+        if not wild.any():
+            return _Uses(row, fd, key, last, np.full(len(row), -1, np.int64))
+        groups = _Keys(int(rank.max()) + 1)
+        maker_key, group = groups.of(maker_rank[wild]), groups.of(rank[order])
+        return _Uses(row, fd, key, last, groups.last_before(maker_key, at[wild], group, row))
+
+    def _ranks(self, block: Block, count: int) -> Places:
+        """For each task, a number that the tasks of its domain share, small for the domains in this block."""
         table = self._model.index.domain_table()
-        parts = [np.empty(0, np.uint16)]
-        for uses in list(block.uses):
-            at = uses.at[(uses.fd == fd) | (uses.fd == PAIR) | (uses.fd == RANGE)]
-            parts.append(at[table[block.task[at]] == domain])
-        cuts = np.concatenate(parts).astype(np.int64)
-        cuts = cuts[cuts < limit]
-        return _Life(fd, rows, cuts, np.searchsorted(cuts, rows))
+        domains = np.unique(table[occurring(block.task[:count])])
+        return np.searchsorted(domains, table)
 
     def _passes_label(self, row: int, fd: int) -> bool:
         label = self._model.label(row, fd)
-        return bool(label) and self._passes(label)
+        return bool(label) and self._pattern.match(label)
 
 
-def _groups(values: npt.NDArray[np.uint32]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """Each value that occurs, with its places in order. Small numbers are sorted much quicker as such."""
-    if not len(values):
-        return
-    keys = values.astype(np.uint16) if values.max() < 1 << 16 else values
-    order = np.argsort(keys, kind="stable")
-    ordered = values[order]
-    begins = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
-    for begin, end in itertools.pairwise(begins):
-        yield int(ordered[begin]), order[begin:end]
+def _path_arguments() -> npt.NDArray[np.uint8]:
+    """Which arguments are paths, as bits, of each code, library functions included."""
+    functions = naming.known()
+    if not functions:
+        return _PATH_ARGS
+    found = _PATH_ARGS.copy()
+    for number, function in functions.items():
+        named = [i for i, one in enumerate(function.parameters) if one.name in PATH_NAMES]
+        found[code_of(Kind.LIBCALL, number)] = sum(1 << i for i in named if i < ARGUMENTS)
+    return found
+
+
+def _together(parts: list[npt.NDArray[Any]], kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, kind), *parts])
+
+
+class _Keys:
+    """Numbers of up to `limit` groups, as arrays of a type that also holds a row of the block."""
+
+    def __init__(self, limit: int) -> None:
+        self._small = limit <= 1 << 16
+        self._kind = np.dtype(np.uint32 if self._small else np.int64)
+
+    def of(self, rank: Places, width: int = 1, number: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+        """The number of each: `rank` times `width`, plus `number`."""
+        found = rank.astype(self._kind)
+        if number is not None:
+            found = found * self._kind.type(width) + number.astype(self._kind)
+        return found
+
+    def order(self, key: npt.NDArray[Any], row: Places) -> Places:
+        """The order by key, then by row."""
+        if not self._small:
+            return np.argsort(self._joined(key, row), kind="stable")
+        if (row[1:] >= row[:-1]).all():
+            return np.argsort(key.astype(np.uint16), kind="stable")
+        first = np.argsort(row.astype(np.uint16), kind="stable")
+        return first[np.argsort(key[first].astype(np.uint16), kind="stable")]
+
+    def last_before(
+        self, maker_key: npt.NDArray[Any], at: npt.NDArray[Any], key: npt.NDArray[Any], row: Places
+    ) -> Places:
+        """For each of the rows, in their order, the last maker before it with the same key; -1: none."""
+        if not len(at):
+            return np.full(len(row), -1, np.int64)
+        makers = np.sort(self._joined(maker_key, at))
+        found = np.searchsorted(makers, self._joined(key, row)) - 1
+        last = makers[np.maximum(found, 0)]
+        same = (found >= 0) & (last >> self._kind.type(BLOCK_SHIFT) == key)
+        before = (last & self._kind.type(BLOCK - 1)).astype(np.int64)
+        before[~same] = -1
+        return before
+
+    def _joined(self, key: npt.NDArray[Any], row: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return key << self._kind.type(BLOCK_SHIFT) | row.astype(self._kind)
