@@ -111,7 +111,8 @@ def _fill(engine: Engine, reader: TraceReader, plan: Plan) -> list[str]:
     timed = sum(where == TIMED for _, where, *_ in SIGNAL_PLACE.iter_unpack(places))
     if not timed:
         return []
-    return [f"{timed} signals came while the program computed: each is delivered after the same time"]
+    came = "1 signal" if timed == 1 else f"{timed} signals"
+    return [f"{came} came while the program computed: each is delivered after the same time"]
 
 
 def _check_program(meta: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ const loaded = {};       // interface and path -> interface and module
 const targets = new Map();
 const problems = [];
 const redirected = [];  // functions that take no jump: replaced where modules import them
+const fresh = [];       // modules that are being loaded: not yet relocated
 const imports = new Map();  // module path -> Map(imported name -> slot or null)
 const wanted = new Set();   // names that some module imports
 let looksUp = false;        // a module may look any function up by its name
@@ -88,7 +89,7 @@ function install(interfaceIndex, module) {
         if (!inside) throw new Error('lies in the kernel\'s own page');
         slot.writePointer(Interceptor.replaceFast(target, stub));
       } catch (e) {
-        const copy = inside ? moveTiny(target, stub) : null;
+        const copy = inside ? moveTiny(target, stub) || moveHead(target, stub) : null;
         if (copy !== null) {
           slot.writePointer(copy);
           item.done = true;
@@ -149,10 +150,85 @@ function moveTiny(target, stub) {
     copy.add(size).writeByteArray([0xff, 0x25, 0, 0, 0, 0]);
     copy.add(size + 6).writePointer(tail);
   }
-  thunk.writeByteArray([0xff, 0x25, 0, 0, 0, 0]);
-  thunk.add(6).writePointer(stub);
-  Memory.patchCode(target, 5, code => { code.writeU8(0xe9); code.add(1).writeS32(thunk.sub(target).toInt32() - 5); });
+  jumpTo(thunk, stub);
+  nearJump(target, thunk);
   return copy;
+}
+
+function jumpTo(at, target) {
+  at.writeByteArray([0xff, 0x25, 0, 0, 0, 0]);
+  at.add(6).writePointer(target);
+}
+
+function nearJump(at, target) {
+  Memory.patchCode(at, 5, code => { code.writeU8(0xe9); code.add(1).writeS32(target.sub(at).toInt32() - 5); });
+}
+
+const HEAD = 5;           // bytes of a near jump
+const SCANNED = 1024;     // bytes of a function in which branches into its head are looked for
+
+// A longer function that Frida does not take: the instructions of its first five bytes are copied, a jump back behind
+// them. Returns the copy, or null where an instruction cannot be moved or a branch leads between them.
+function moveHead(target, stub) {
+  const head = [];
+  let at = target;
+  let ends = false;
+  while (at.sub(target).toInt32() < HEAD && !ends) {
+    const found = Instruction.parse(at);
+    head.push(found);
+    at = found.next;
+    ends = found.mnemonic === 'jmp' || found.mnemonic === 'ret';
+  }
+  const size = at.sub(target).toInt32();
+  if (size < HEAD || branchesInto(target, size)) return null;
+  const copy = roomFor(target);
+  if (copy === null) return null;
+  let to = copy;
+  for (const found of head) {
+    const direct = found.operands.length === 1 && found.operands[0].type === 'imm' ? ptr(found.operands[0].value.toString()) : null;
+    if (found.groups.includes('jump') || found.groups.includes('call')) {
+      if (direct === null) return null;
+      if (found.mnemonic === 'jmp') { jumpTo(to, direct); to = to.add(14); continue; }
+      const first = found.address.readU8();
+      const opcode = found.mnemonic === 'call' && first === 0xe8 ? [0xe8] :
+        first >= 0x70 && first < 0x80 ? [0x0f, first + 0x10] :
+        first === 0x0f ? [0x0f, found.address.add(1).readU8()] : null;
+      if (opcode === null) return null;
+      to.writeByteArray(opcode);
+      to = to.add(opcode.length);
+      to.writeS32(direct.sub(to).toInt32() - 4);
+      to = to.add(4);
+      continue;
+    }
+    Memory.copy(to, found.address, found.size);
+    if (found.operands.some(o => o.type === 'mem' && o.value.base === 'rip')) {
+      const field = displacement(found);
+      if (field === null) return null;
+      const moved = to.add(field.sub(found.address).toInt32());
+      moved.writeS32(found.next.add(field.readS32()).sub(to.add(found.size)).toInt32());
+    }
+    to = to.add(found.size);
+  }
+  if (!ends) jumpTo(to, at);
+  const thunk = copy.add(COPY_SIZE - 16);
+  jumpTo(thunk, stub);
+  nearJump(target, thunk);
+  return copy;
+}
+
+// Whether a branch leads into the first bytes of a function, but not to its begin.
+function branchesInto(target, size) {
+  const end = target.add(SCANNED);
+  for (let at = target; at.compare(end) < 0;) {
+    let found;
+    try { found = Instruction.parse(at); } catch (e) { return false; }
+    if (found.groups.includes('jump') && found.operands.length === 1 && found.operands[0].type === 'imm') {
+      const by = ptr(found.operands[0].value.toString()).sub(target);
+      if (by.compare(ptr(size)) < 0 && !by.isNull()) return true;
+    }
+    at = found.next;
+  }
+  return false;
 }
 
 // Room for a copy near a function. Calls made by copies are the library's own: the whole pool is foreign.
@@ -249,7 +325,7 @@ function importsFrom(index) {
     try {
       slot.writePointer(Interceptor.replaceFast(target, stub));
     } catch (e) {
-      const copy = moveTiny(target, stub);
+      const copy = moveTiny(target, stub) || moveHead(target, stub);
       if (copy !== null) slot.writePointer(copy); else problems.push([symbol, 'hook', String(e.message)]);
     }
   }
@@ -264,12 +340,24 @@ function completeSystem() {
   });
 }
 
+// A library is seen before it is relocated, which overwrites what stands in its linkage table: again behind dlopen.
+let loading = false;
+function watchLoading() {
+  Interceptor.attach(libc('dlopen'), {
+    onLeave() {
+      for (const module of fresh.splice(0)) for (const item of redirected) redirect(module, item);
+    }
+  });
+  loading = true;
+}
+
 function seen(module) {
   emit({ type: 'module', base: module.base.toString(), size: module.size, path: module.path });
   const before = wanted.size;
   const couldLookUp = looksUp;
   importsOf(module);
   for (const item of redirected) redirect(module, item);
+  if (loading && redirected.length) fresh.push(module);
   if (wanted.size !== before || looksUp !== couldLookUp) completeSystem();
   plan.interfaces.forEach((item, index) => {
     if (item.libraries.some(soname => matches(module, soname))) {
@@ -341,6 +429,7 @@ rpc.exports = {
     });
     for (const module of Process.enumerateModules()) importsOf(module);
     Process.attachModuleObserver({ onAdded(module) { seen(module); }, onRemoved() {} });
+    watchLoading();
     return Object.keys(loaded);
   },
   stop() {

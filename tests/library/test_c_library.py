@@ -62,3 +62,13 @@ def test_children(tool: Tool, build: Build) -> None:
     assert b"child has X" in recorded.out and b"by signal 9" in recorded.out
     assert "3 other programs that the program started ran unrecorded" in recorded.err
     same(tool, (recorded.out, 9))
+
+
+@pytest.mark.parametrize("binding", ["lazy", "now"])
+def test_library_loaded_late(tool: Tool, build: Build, tmp_path: Path, binding: str) -> None:
+    """Its calls are seen, and those of functions looked up by name, whatever Frida makes of the functions."""
+    text = (PROGRAMS / "late.c").read_text()
+    library = build("late.so", text, "-DLIBRARY", f"-Wl,-z,{binding}", shared=True)
+    expected = both(tool, "libc", str(build("late", text)), str(library), stdin=b"x")
+    assert b"(late) R" in expected[0] and expected[1] == 0
+    same(tool, expected)
