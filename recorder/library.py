@@ -228,6 +228,11 @@ class _Recording:
                 )
             for name, what, detail in found["problems"]:
                 self._tell(f"{interface.name}: {name} is not recorded ({what}: {detail})")
+        if engine.control.broken:
+            name = engine.plan.names()[engine.control.broken][1]
+            self._tell(
+                f"{name} changed memory that its interface says it leaves alone: the replay will lack it"
+            )
         if engine.control.unseen:
             self._tell(
                 f"{engine.control.unseen} callbacks on threads that the library made were not recorded"

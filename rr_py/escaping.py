@@ -202,11 +202,17 @@ def crossed(frames: Sequence[StackFrame], interfaces: Sequence[Interface]) -> tu
         if interface is None:
             continue
         names = names_of(frame.module, frame.function)
-        if names & interface.functions.keys():
+        if names & interface.functions.keys() or _is_internal(frame.function, interface):
             return True, ""
         if caller is not None and caller.module != frame.module and names and not why:
             why = f"{min(names, key=len)} is not in {interface.name}"
     return False, why
+
+
+def _is_internal(name: str, interface: Interface) -> bool:
+    """Whether the interface has a function of this name in the symbol table that is not exported."""
+    function = interface.functions.get(name.partition("+")[0])
+    return function is not None and function.symbol == function.name
 
 
 def is_library(path: str, interface: Interface) -> bool:

@@ -19,6 +19,8 @@ FOLDER = Path(__file__).parent.parent / "library"
 TOP_KEYS = {
     "title": str,
     "library": (str, list),
+    "program": str,
+    "use": list,
     "types": str,
     "handles": list,
     "errno": bool,
@@ -42,6 +44,7 @@ FUNCTION_KEYS = {
     "optional": bool,
     "ends": bool,
     "refuse": int,
+    "symbol": str,
 }
 CALLBACK_KEYS = {"prototype": str, "args": dict, "returns": str, "symbol": str}
 SPECIALS = frozenset(
@@ -78,6 +81,7 @@ _SECOND = {
     "line": "CHAR_POINTER | SIZE",
     "offset": "LVALUE | POINTER",
     "vector": "IOVEC_POINTER | COUNT, SIZE",
+    "kept": "POINTER | SIZE",
 }
 EXTRA_KINDS = (
     "value",
@@ -93,6 +97,7 @@ EXTRA_KINDS = (
     "vector",
     "addresses",
     "scanned",
+    "kept",
 )
 INPUT_KINDS = ("value", "string", "bytes", "vector")
 
@@ -103,7 +108,8 @@ def shipped() -> list[str]:
 
 
 def load_all(names: Iterable[str]) -> list[Interface]:
-    """Each interface once, in the order given; a file that only says `use = [...]` stands for several.
+    """Each interface once, in the order given; a file that says `use = [...]` stands for several, and for
+    itself if it has functions.
 
     Of an entry `{ name = "zlib", only = ["gzopen", "gzread"] }` only these functions are taken.
     """
@@ -135,7 +141,7 @@ def _used(name: str) -> list[tuple[str, list[str] | None]]:
                 found.append((used, [str(word) for word in only]))
             case _:
                 raise SpecError(name, "", "use", "is no list of names or of { name = ..., only = [...] }")
-    return found
+    return [*found, (name, None)] if "function" in document else found
 
 
 def load(name: str) -> Interface:
@@ -179,12 +185,12 @@ class _Reader:
         self.file = file
         self.document = document
         self._keys(document, TOP_KEYS, "")
-        libraries = document.get("library")
+        libraries = document.get("library", document.get("program"))
         if not libraries or not all(isinstance(item, str) for item in [*libraries]):
             raise SpecError(file, "", "library", 'names no library: give a soname, such as "libz.so.1"')
         self.libraries = (libraries,) if isinstance(libraries, str) else tuple(libraries)
         for item in self.libraries:
-            if "/" in item or ".so" not in item:
+            if "/" in item or (".so" not in item and "program" not in document):
                 raise SpecError(file, "", "library", f'{item!r} is no soname, such as "libz.so.1"')
         try:
             self.c = Declarations(document.get("types", ""))
@@ -302,6 +308,7 @@ class _Reader:
             optional=table.get("optional", self.document.get("optional", False)),
             ends=table.get("ends", False),
             refuse=table.get("refuse", 0),
+            symbol=table.get("symbol", ""),
             has_dots=prototype.has_dots,
         )
 
@@ -397,7 +404,7 @@ class _Reader:
                     f"{text!r} does not begin with one of {', '.join(known)} and a colon",
                 )
             size = ""
-            if kind in ("bytes", "offset", "line", "copy", "vector"):
+            if kind in ("bytes", "offset", "line", "copy", "vector", "kept"):
                 rest, bar, size = rest.partition("|")
                 rest, size = rest.strip(), size.strip()
                 if not bar or not size:

@@ -86,7 +86,8 @@ class Extra:
     pointer set to the library's text), 'bytes' (`size` bytes at the pointer `expression`), 'offset' (a
     pointer into the same memory of the program as the pointer `size`), 'pointer' (a pointer of the program
     that the library kept), 'copy' (a pointer to `size` bytes of the library's), 'stream' (what a FILE holds
-    ready), 'line' (as getline does: a malloc'd buffer made larger if need be, whose size is in `room`).
+    ready), 'line' (as getline does: a malloc'd buffer made larger if need be, whose size is in `room`),
+    'kept' (`size` bytes at the pointer `expression` that the call does not change: checked while recording).
     `when` is a C condition.
     """
 
@@ -103,7 +104,8 @@ class Function:
     `live`: C condition under which the call is made in earnest in replay, too, and not logged. `variadic`:
     name of the variant that takes a va_list. `special`: a function the engine knows by name. `release`:
     logged before it is carried out, because what it gives up another thread may take at once. `refuse`: an
-    errno with which the call always fails, so that the program takes another way.
+    errno with which the call always fails, so that the program takes another way. `symbol`: its name in the
+    symbol table, for a function that is not exported.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Function:
     optional: bool = False
     ends: bool = False
     refuse: int = 0
+    symbol: str = ""
     has_dots: bool = False
 
 

@@ -30,7 +30,8 @@ def schema() -> dict[str, Any]:
         }
 
     module = load_keys()
-    top = table(module["top"], ["library", "function"])
+    top = table(module["top"], ["function"])
+    top["anyOf"] = [{"required": ["library"]}, {"required": ["program"]}]
     top["properties"]["function"] = {
         "type": "object",
         "additionalProperties": table(module["function"], ["prototype"]),

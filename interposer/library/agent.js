@@ -7,6 +7,7 @@ const problems = [];
 const redirected = [];  // functions that take no jump: replaced where modules import them
 const fresh = [];       // modules that are being loaded: not yet relocated
 const imports = new Map();  // module path -> Map(imported name -> slot or null)
+const symbols = new Map();  // module path -> Map(name of a function -> its address, NULL for several)
 const wanted = new Set();   // names that some module imports
 let looksUp = false;        // a module may look any function up by its name
 const STATE_SIZE = 262144;
@@ -65,7 +66,7 @@ function install(interfaceIndex, module) {
   const part = parts[interfaceIndex];
   for (const item of part.functions) {
     if (item.done || (isSystem(module) && !looksUp && !item.anywhere && !wanted.has(item.name))) continue;
-    let target = module.findExportByName(item.name);
+    let target = item.symbol === '' ? module.findExportByName(item.name) : internal(module, item.symbol);
     if (target === null) continue;
     try {
       const stub = part.module['rr_f_' + item.name];
@@ -104,6 +105,21 @@ function install(interfaceIndex, module) {
     }
   }
   Interceptor.flush();
+}
+
+// A function of the module's own symbol table; null where there is none, or several of this name.
+function internal(module, name) {
+  if (!symbols.has(module.path)) {
+    const found = new Map();
+    for (const symbol of module.enumerateSymbols())
+      if (symbol.type === 'function' && !symbol.address.isNull())
+        found.set(symbol.name, found.has(symbol.name) && !found.get(symbol.name).equals(symbol.address) ? NULL : symbol.address);
+    symbols.set(module.path, found);
+  }
+  const address = symbols.get(module.path).get(name);
+  if (address === undefined) return null;
+  if (address.isNull()) { problems.push([name, 'symbol', 'several functions have this name']); return null; }
+  return address;
 }
 
 // A leaf function that Frida finds too short: its few bytes are copied, and a jump is put over it and the padding
@@ -365,7 +381,7 @@ function seen(module) {
         loaded[item.name + module.path] = { interface: item.name, module };
         install(index, module);
         importsFrom(index);
-        const missing = parts[index].functions.filter(f => !f.optional && !f.done && module.findExportByName(f.name) === null)
+        const missing = parts[index].functions.filter(f => !f.optional && !f.done && (f.symbol !== '' || module.findExportByName(f.name) === null))
           .map(f => f.name);
         emit({ type: 'loaded', name: item.name, module: module.name, path: module.path, missing, problems: problems.splice(0) });
       }

@@ -57,7 +57,7 @@ class Control(ctypes.LittleEndianStructure):
         ("div_args", ctypes.c_uint64 * 6),
         *[(name, ctypes.c_uint32) for name in ("div_len", "full", "waiting", "unseen")],
         ("div_data", ctypes.c_uint8 * 1024),
-        *[(name, ctypes.c_uint32) for name in ("execs", "pad")],
+        *[(name, ctypes.c_uint32) for name in ("execs", "broken")],
         ("kids", ctypes.c_uint32 * 64),
         *[
             (name, ctypes.c_uint64)
@@ -69,10 +69,15 @@ class Control(ctypes.LittleEndianStructure):
 
 @dataclass(slots=True)
 class Plan:
-    """What to put into a program: the interfaces with their numbers, and the mode."""
+    """What to put into a program: the interfaces with their numbers, and the mode.
+
+    Calls made beneath a function of the interfaces that are `nested` (names) are logged, too, between its
+    ENTER event and its own: for profiles, not for replay.
+    """
 
     interfaces: Sequence[Interface]
     mode: int
+    nested: frozenset[str] = frozenset()
     numbered: list[generate.Numbered] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +121,7 @@ class Plan:
                 {
                     "name": item.interface.name,
                     "libraries": list(item.interface.libraries),
-                    "source": generate.source(item, header),
+                    "source": generate.source(item, header, nested=item.interface.name in self.nested),
                     "callbacks": item.callbacks,
                     "symbols": {c.name: c.symbol for c in item.interface.callbacks.values() if c.symbol},
                     "functions": [
@@ -125,6 +130,7 @@ class Plan:
                             "index": i,
                             "variadic": f.variadic,
                             "optional": f.optional,
+                            "symbol": f.symbol,
                             "anywhere": f.special == "exec",
                         }
                         for i, f in enumerate(item.interface.functions.values())

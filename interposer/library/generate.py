@@ -46,8 +46,8 @@ def number(interfaces: Sequence[Interface]) -> list[Numbered]:
     return found
 
 
-def source(numbered: Numbered, header: str) -> str:
-    """The C text of one interface's module."""
+def source(numbered: Numbered, header: str, *, nested: bool = False) -> str:
+    """The C text of one interface's module; `nested`: calls beneath its functions are logged, too."""
     interface = numbered.interface
     from interfaces.libspec.cdecl import PRELUDE
 
@@ -63,7 +63,7 @@ def source(numbered: Numbered, header: str) -> str:
     for callback in interface.callbacks.values():
         lines += _callback(callback, numbered.callbacks[callback.name])
     for index, function in enumerate(interface.functions.values()):
-        lines += _Stub(function, index, numbered).text()
+        lines += _Stub(function, index, numbered, nested).text()
     lines.append("void rr_ends(void) {}")
     return "\n".join(lines) + "\n"
 
@@ -178,8 +178,9 @@ def _orig(returns: CType, parameters: Sequence[Parameter], name: str, value: str
 class _Stub:
     """The stub of one function."""
 
-    def __init__(self, function: Function, index: int, numbered: Numbered) -> None:
+    def __init__(self, function: Function, index: int, numbered: Numbered, nested: bool) -> None:
         self.f = function
+        self.nested = nested
         self.index = index
         self.numbered = numbered
         self.olds = _Olds()
@@ -260,10 +261,10 @@ class _Stub:
             )
         else:
             take = "" if f.returns.kind == "void" else " " + _from_word("rr_c.result", "result", f.returns)
-            lines.append(
-                f"\tif (rr_c.replaying) {{ rr_answer(&rr_c);{take} }} "
-                f"else {{ {INSIDE}{assign}{call};{OUTSIDE}{keep} }}"
-            )
+            made = f"{INSIDE}{assign}{call};{OUTSIDE}"
+            if self.nested:
+                made = f"rr_open(&rr_c); {assign}{call}; rr_shut(&rr_c);"
+            lines.append(f"\tif (rr_c.replaying) {{ rr_answer(&rr_c);{take} }} else {{ {made}{keep} }}")
         if streams:
             lines.append("\tif (rr_c.replaying) rr_stream_answered(&rr_c);")
         return [*lines, *after, f"\t{self._marks(live=False)}rr_leave(&rr_c);", done, "}"]
@@ -325,7 +326,11 @@ class _Stub:
                 case _:
                     line = f"rr_in(&rr_c, {at}, (const void *)&({text}), sizeof({text}));"
             lines.append("\t" + self._guarded(extra, line))
-        for extra in self.f.outputs:
+        for i, extra in enumerate(self.f.outputs):
+            if extra.kind == "kept":
+                size = f"(i64)({extra.size})"
+                take = f"rr_k{i} = rr_kept((const void *)({extra.expression}), {size});"
+                lines.append(f"\tu64 rr_k{i} = 0; {self._guarded(extra, take)}")
             if extra.kind == "stream":
                 lines.append(f"\trr_stream_enter(&rr_c, (void *)({extra.expression}));")
         return lines
@@ -416,6 +421,9 @@ class _Stub:
                     f"\t{{ void *rr_t = rr_ret(&rr_c, {at}, (const void *)({expression}), "
                     f"rr_c.replaying ? 0 : (i64)({size}), 0); if (rr_c.replaying) {expression} = rr_t; }}"
                 )
+            case "kept":
+                now = f"rr_kept((const void *)({expression}), (i64)({extra.size}))"
+                return f"\tif (!rr_c.replaying && {now} != rr_k{at - EXTRA}) rr_broken(&rr_c);"
             case "stream":
                 return f"\trr_stream(&rr_c, {at}, (void *)({expression}));"
             case "vector":

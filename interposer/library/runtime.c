@@ -19,7 +19,7 @@ struct rr_ctl {
 	u64 div_args[6];
 	u32 div_len, full, waiting, unseen;
 	u8 div_data[1024];
-	u32 execs, pad, kids[KIDS];
+	u32 execs, broken, kids[KIDS];
 	u64 lives, lives_done, schedule, nschedule, most_lives, most_done; u32 ends_by, inexact, lost, pad2;
 };
 #define SLOTS 8
@@ -502,6 +502,14 @@ void rr_advance_pointer(struct rr_call *c, int arg, u8 **p, u8 *before)
 }
 
 void rr_refuse(int code) { *__errno_location() = code; }
+
+/* A function changed what its interface says it leaves alone: the recorder tells. */
+u64 rr_kept(const void *p, u64 n) { return p ? hash(p, n) : 0; }
+void rr_broken(struct rr_call *c) { ctl->broken = c->nr; }
+
+/* While a call is open, what is called beneath it is logged, too. */
+void rr_open(struct rr_call *c) { commit(c, RR_L_ENTER); c->announced = 1; c->t->depth = 0; }
+void rr_shut(struct rr_call *c) { c->t->depth = 1; c->t->call = c; }
 
 /* What getline does to the program's buffer. */
 void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n)
