@@ -99,11 +99,13 @@ def record_library(
     options: RecordOptions,
     interfaces: Callable[[], Sequence[Interface]],
     modules: list[tuple[int, int, str]] | None = None,
+    nested: frozenset[str] = frozenset(),
 ) -> RecordResult:
     """Run `options.command` and log what crosses the interfaces, until the program ends.
 
     `interfaces` is called while Frida enters the program, which waits. Only the first program is recorded,
-    not those it starts. `modules` is filled with what the program loaded: address, size, path. Raises, before
+    not those it starts. `modules` is filled with what the program loaded: address, size, path. `nested`: see
+    `Plan`. Raises, before
     the program has run: EngineError, RecordError, SpecError, TraceWriteError.
     """
     if not options.command:
@@ -114,7 +116,7 @@ def record_library(
         cwd = str(options.cwd) if options.cwd is not None else os.getcwd()
         pid = engine.start(options.command, env, cwd)
         try:
-            plan = Plan(interfaces(), RECORD)
+            plan = Plan(interfaces(), RECORD, nested)
             engine.place(plan)
             meta = _meta(options, plan, cwd, _exe(pid))
             writer = (

@@ -6,7 +6,7 @@ import bisect
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,16 +27,28 @@ _SYSTEM = ("ld-linux", "libc.so", "libpthread.so", "frida-agent")
 _QUIET = LibFlag.RETURN | LibFlag.PART | LibFlag.ENTER
 
 
+Key = tuple[str, str, str, str]
+
+
 @dataclass(slots=True)
 class Run:
     """One profiled run: what crossed each function, by the module that called it."""
 
     result: RecordResult
     modules: Modules
-    calls: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
-    octets: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
+    calls: Counter[Key] = field(default_factory=Counter)
+    octets: Counter[Key] = field(default_factory=Counter)
     size: int = 0
-    """Keys are interface, function, the calling module's path, address in it; `size` is the trace's bytes."""
+    """Keys are interface, function, the calling module's path, and the function of the program beneath which
+    it was called ("" for none that was asked for); `size` is the trace's bytes."""
+
+    def add(self, other: Run) -> None:
+        """Take in another run at the same interfaces."""
+        self.calls.update(other.calls)
+        self.octets.update(other.octets)
+        self.size += other.size
+        self.modules = Modules([*self.modules.all, *other.modules.all])
+        self.result = self.result._replace(events=self.result.events + other.result.events)
 
 
 class Modules:
@@ -45,6 +57,11 @@ class Modules:
     def __init__(self, found: Sequence[tuple[int, int, str]]) -> None:
         self._sorted = sorted(found)
         self._starts = [base for base, _, _ in self._sorted]
+
+    @property
+    def all(self) -> list[tuple[int, int, str]]:
+        """Address, size and path of each."""
+        return self._sorted
 
     def at(self, address: int) -> tuple[str, int]:
         """Path and offset, ("", address) outside all modules."""
@@ -59,26 +76,40 @@ class Modules:
         return list(dict.fromkeys(path for _, _, path in self._sorted))
 
 
-def run(options: RecordOptions, interfaces: Sequence[Interface]) -> Run:
-    """Record once into a passing trace and count."""
+def run(options: RecordOptions, interfaces: Sequence[Interface], nested: str = "") -> Run:
+    """Record once into a passing trace and count. `nested`: the interface whose functions are only looked
+    through: what is called beneath them is counted, too."""
     modules: list[tuple[int, int, str]] = []
     with tempfile.TemporaryDirectory(prefix="rr-py-profile-") as folder:
         trace = Path(folder) / "trace.bin"
-        result = record_library(options._replace(trace=trace, notify=_nothing), lambda: interfaces, modules)
+        quiet = options._replace(trace=trace, notify=_nothing)
+        result = record_library(quiet, lambda: interfaces, modules, frozenset({nested} - {""}))
         found = Run(result, Modules(modules), size=trace.stat().st_size)
-        with TraceReader.open(trace) as reader:
-            names = numbered(list(interfaces))
-            for chunk in reader.chunks(1):
-                events = chunk.events
-                columns = (events[name].tolist() for name in ("nr", "flags", "ip", "payload_len"))
-                for number, flags, ip, octets in zip(*columns, strict=True):
-                    interface, function = names[number]
-                    path, offset = found.modules.at(ip)
-                    key = (interface.name, function.name, path, offset)
-                    if not flags & _QUIET:
-                        found.calls[key] += 1
-                    found.octets[key] += octets
+        count(trace, interfaces, found, nested)
     return found
+
+
+def count(trace: Path, interfaces: Sequence[Interface], found: Run, nested: str = "") -> None:
+    """Count what a trace says."""
+    names = numbered(list(interfaces))
+    begun: dict[int, list[str]] = {}
+    with TraceReader.open(trace) as reader:
+        for chunk in reader.chunks(1):
+            events = chunk.events
+            columns = (events[name].tolist() for name in ("nr", "flags", "ip", "payload_len", "task"))
+            for number, flags, ip, octets, task in zip(*columns, strict=True):
+                interface, function = names[number]
+                beneath = begun.setdefault(task, [])
+                if interface.name == nested:
+                    if flags & LibFlag.ENTER:
+                        beneath.append(function.name)
+                        continue
+                    if beneath and not flags & LibFlag.PART:
+                        beneath.pop()
+                key = (interface.name, function.name, found.modules.at(ip)[0], beneath[-1] if beneath else "")
+                if not flags & _QUIET:
+                    found.calls[key] += 1
+                found.octets[key] += octets
 
 
 def _nothing(text: str) -> None:
@@ -102,48 +133,72 @@ def node(interface: str, component: str) -> str:
 
 
 def profile(
-    options: RecordOptions, beneath: Mapping[str, Mapping[str, float]], tell: Callable[[str], None]
+    options: Sequence[RecordOptions],
+    beneath: Mapping[str, Mapping[str, float]],
+    own: Interface | None,
+    tell: Callable[[str], None],
 ) -> tuple[list[Flow], dict[str, Run]]:
     """Flows between environment, libraries and program, and the runs they were measured in, by interface.
 
+    Each of `options` is run once at each interface.
+
     `beneath`: interface -> function -> what the system calls beneath it cost. It says which components of a
     library the environment flows into: a function with none beneath gives nothing that a second run does not.
+    `own`: functions of the program itself, each a component of its own.
     """
     order = load(ORDER)
-    libc = load(LIBC)
     candidates = [load(name) for name in shipped() if name not in (LIBC, ORDER)]
+    more, nested = ([], "") if own is None else ([own], own.name)
     tell("profiling at the C library")
-    runs = {LIBC: run(options, [libc, order])}
+    runs = {LIBC: _runs(options, [load(LIBC), order, *more], nested)}
     homes = loaded(runs[LIBC].modules, candidates)
     used = {item.name: item for item in homes.values()}
     for interface in used:
         tell(f"profiling at {interface}")
-        runs[interface] = run(options, [used[interface], order])
-    placed = {name: components(item) for name, item in used.items()}
+        runs[interface] = _runs(options, [used[interface], order, *more], nested)
+    return list(_flows(runs, homes, beneath, nested)), runs
+
+
+def _runs(options: Sequence[RecordOptions], interfaces: Sequence[Interface], nested: str) -> Run:
+    """Record each once at some interfaces; all together."""
+    first, *others = (run(one, interfaces, nested) for one in options)
+    for other in others:
+        first.add(other)
+    return first
+
+
+def _flows(
+    runs: Mapping[str, Run],
+    homes: Mapping[str, Interface],
+    beneath: Mapping[str, Mapping[str, float]],
+    nested: str,
+) -> Iterator[Flow]:
+    placed = {item.name: components(item) for item in homes.values()}
     total: Counter[tuple[str, str, str, str]] = Counter()
     calls: Counter[tuple[str, str, str, str]] = Counter()
     for name, measured in runs.items():
         for key, octets in measured.octets.items():
-            interface_name, function, path, _ = key
+            interface_name, function, path, within = key
+            program = node(nested, within) if within else PROGRAM
+            if interface_name == nested and name == LIBC:
+                total[node(nested, function), program, nested, function] += octets
+                calls[node(nested, function), program, nested, function] += measured.calls[key]
             if interface_name != name:
                 continue
             home = homes[path].name if path in homes else ""
             if name == LIBC:
                 for component, share in _shares(home, placed, beneath):
-                    target = node(home, component) if home else PROGRAM
+                    target = node(home, component) if home else program
                     total[ENVIRONMENT, target, name, LIBC] += round(octets * share)
                     calls[ENVIRONMENT, target, name, LIBC] += round(measured.calls[key] * share)
                 continue
             component = placed[name].get(function, main_component(placed[name]))
-            target = node(home, main_component(placed[home])) if home else PROGRAM
+            target = node(home, main_component(placed[home])) if home else program
             total[node(name, component), target, name, component] += octets
             calls[node(name, component), target, name, component] += measured.calls[key]
-    flows = [
-        Flow(source, target, calls[key], octets, name, component)
-        for key, octets in total.items()
-        for source, target, name, component in [key]
-    ]
-    return flows, runs
+    for key, octets in total.items():
+        source, target, name, component = key
+        yield Flow(source, target, calls[key], octets, name, component)
 
 
 def _shares(

@@ -20,7 +20,8 @@ from elftools.elf.elffile import ELFFile
 _MAX_UNIT = 8 << 20
 _MAX_INFO = 1 << 30
 _DEPTH = 64
-_BROKEN = (DWARFError, ELFError, KeyError, IndexError, ValueError, AttributeError, TypeError, OSError)
+BROKEN = (DWARFError, ELFError, KeyError, IndexError, ValueError, AttributeError, TypeError, OSError)
+"""What pyelftools raises at damaged DWARF."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,27 @@ class Lines:
         self._units: list[tuple[int, int, Any]] | None = None
         self._programs: dict[int, tuple[list[int], list[tuple[str, int] | None]]] = {}
         self._trees: dict[int, list[tuple[int, int, list[_Inlined]]]] = {}
-        with suppress(*_BROKEN):
+        with suppress(*BROKEN):
             file = ELFFile(stream)
             if file.has_dwarf_info():
                 self._dwarf = file.get_dwarf_info(follow_links=False)
+
+    @property
+    def has_dwarf(self) -> bool:
+        """Whether the file has debug information."""
+        return self._dwarf is not None
+
+    def unit_at(self, address: int) -> Any:
+        """The compilation unit (of pyelftools) that holds an address, None where there is none."""
+        return self._unit(address) if self._dwarf is not None else None
+
+    def begins_at(self, die: Any, unit: Any, address: int) -> bool:
+        """Whether the code of a function's DIE, which may lie in pieces, begins at an address."""
+        if "DW_AT_low_pc" in die.attributes:
+            return int(die.attributes["DW_AT_low_pc"].value) == address
+        return "DW_AT_ranges" in die.attributes and any(
+            start == address for start, _ in self._die_ranges(die, unit)
+        )
 
     def at(self, address: int) -> list[Place]:
         """The places of an address: innermost inlined call first, the function itself last; empty: unknown.
@@ -72,7 +90,7 @@ class Lines:
             if row is None:
                 return []
             chain = self._chain(unit, address)
-        except _BROKEN:
+        except BROKEN:
             return []
         places: list[Place] = []
         file, line = row
@@ -86,7 +104,7 @@ class Lines:
         """The compilation unit that holds an address, or None."""
         if not self._aranges_read:
             self._aranges_read = True
-            with suppress(*_BROKEN):
+            with suppress(*BROKEN):
                 self._aranges = self._dwarf.get_aranges()
         if self._aranges is not None:
             offset = self._aranges.cu_offset_at_addr(address)
@@ -107,7 +125,7 @@ class Lines:
             total += int(unit["unit_length"])
             if total > _MAX_INFO:
                 return
-            with suppress(*_BROKEN):
+            with suppress(*BROKEN):
                 top = unit.get_top_DIE()
                 for start, end in self._die_ranges(top, unit):
                     yield start, end, unit
@@ -176,7 +194,7 @@ class Lines:
         if key not in self._trees:
             self._trees[key] = []
             if int(unit["unit_length"]) <= _MAX_UNIT:
-                with suppress(*_BROKEN):
+                with suppress(*BROKEN):
                     self._trees[key] = self._functions(unit)
         for start, end, calls in self._trees[key]:
             if start <= address < end:
@@ -190,7 +208,7 @@ class Lines:
         for die in unit.iter_DIEs():
             if die.tag != "DW_TAG_subprogram":
                 continue
-            with suppress(*_BROKEN):
+            with suppress(*BROKEN):
                 ranges = self._die_ranges(die, unit)
                 if ranges and die.has_children:
                     calls = list(self._inlined(die, unit, names, 0))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,14 @@ from interfaces.libspec import Interface, load, shipped
 from interfaces.libspec.chooser import CALL_COST, OCTET_COST, Choice
 from interfaces.libspec.components import components
 from interfaces.libspec.restrict import restrict
+from recorder.library import record_library
 from recorder.library_profile import LIBC, ORDER, Run, imported, loaded
+from replayer.options import ReplayEnd, ReplayOptions
 from rr_py.escaping import could_differ, is_library, names_of, stacks
+from rr_py.internal import OWN, Found, look
 
 if TYPE_CHECKING:
-    from recorder import RecordOptions
+    from recorder import RecordOptions, RecordResult
 
 
 @dataclass(slots=True)
@@ -38,16 +42,35 @@ class SystemRun:
     size: int = 0
     functions: dict[tuple[str, str], Beneath] = field(default_factory=dict)
     shares: dict[str, dict[str, float]] = field(default_factory=dict)
-    """`functions` by module and function, `shares` by interface and function: cost beneath."""
+    own: Found = field(default_factory=Found)
+    """`functions` by the module's path and function, `shares` by interface and function: cost beneath. `own`:
+    the program's functions where it could be cut."""
+
+    def add(self, other: SystemRun) -> None:
+        """Take in another run."""
+        self.events += other.events
+        self.size += other.size
+        for key, beneath in other.functions.items():
+            mine = self.functions.setdefault(key, Beneath())
+            mine.calls += beneath.calls
+            mine.system_calls += beneath.system_calls
+            mine.octets += beneath.octets
+        for name, shares in other.shares.items():
+            for function, cost in shares.items():
+                known = self.shares.setdefault(name, {})
+                known[function] = known.get(function, 0.0) + cost
+        self.own.add(other.own)
 
 
 def system_run(options: RecordOptions) -> SystemRun:
-    """Record once at the system-call interface and replay for the stacks. Raises what these raise."""
+    """Record once at the system-call interface, replay for the stacks, and again to watch the program's own
+    functions. Raises what these raise."""
     from recorder import record
 
     interfaces = [load(name) for name in shipped() if name not in (LIBC, ORDER)]
     found = SystemRun()
     seen: set[tuple[str, str, int, int]] = set()
+    whole: set[tuple[str, str]] = set()
     with tempfile.TemporaryDirectory(prefix="rr-py-profile-") as folder:
         trace = Path(folder) / "trace.bin"
         result = record(options._replace(trace=trace))
@@ -59,7 +82,9 @@ def system_run(options: RecordOptions) -> SystemRun:
             for frame in frames:
                 if frame.kind == "python" or not frame.function or "ld-linux" in frame.module:
                     continue
-                on_stack[os.path.basename(frame.module), frame.function] = frame.sp
+                on_stack[frame.module, frame.function] = frame.sp
+                if frame.kind in ("native", "tail"):
+                    whole.add((frame.module, frame.function))
                 for interface in interfaces:
                     if interface.name not in inner and is_library(frame.module, interface):
                         names = names_of(frame.module, frame.function) & interface.functions.keys()
@@ -75,13 +100,20 @@ def system_run(options: RecordOptions) -> SystemRun:
             for name, function in inner.items():
                 shares = found.shares.setdefault(name, {})
                 shares[function] = shares.get(function, 0.0) + octets * OCTET_COST + CALL_COST
+        foreign = {path for path, _ in whole if any(is_library(path, one) for one in interfaces)}
+        found.own = look(trace, {key: found.functions[key].octets for key in whole}, foreign)
     return found
 
 
-def chosen(choice: Choice, runs: Mapping[str, Run]) -> list[Interface]:
-    """The interfaces at the cut, each with the functions that are needed there, and the order of threads."""
+def chosen(choice: Choice, runs: Mapping[str, Run], own: Found) -> list[Interface]:
+    """The interfaces at the cut, each with the functions that are needed there, and the order of threads.
+
+    With functions of the program there is always the C library, too: in another run the program may call it.
+    """
     modules = runs[LIBC].modules
-    names = choice.interfaces or (LIBC,)
+    names = [name for name in choice.interfaces or (LIBC,) if name != OWN]
+    if choice.components(OWN) and LIBC not in names:
+        names.insert(0, LIBC)
     homes = loaded(modules, [load(name) for name in names])
     whole = [
         path for path, item in homes.items() if set(components(item).values()) == choice.components(item.name)
@@ -95,6 +127,8 @@ def chosen(choice: Choice, runs: Mapping[str, Run]) -> list[Interface]:
             needed = imported(modules, whole)
             wanted = needed & interface.functions.keys() | _always(interface)
         found.append(interface if len(wanted) == len(interface.functions) else restrict(interface, wanted))
+    if (mine := own.interface(choice.components(OWN))) is not None:
+        found.append(mine)
     return [*found, load(ORDER)]
 
 
@@ -103,13 +137,71 @@ def _always(interface: Interface) -> set[str]:
     return {name for name, function in interface.functions.items() if function.special == "exec"}
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A recording at a cut: its events and bytes; `problem`: why its replay is not the same, "" if it is."""
+
+    events: int
+    size: int
+    problem: str = ""
+
+
+def measured(options: Sequence[RecordOptions], interfaces: Sequence[Interface]) -> Measured:
+    """Record each at the cut, replay it, and compare what they write and how they end."""
+    events = size = 0
+    problem = ""
+    for one in options:
+        with tempfile.TemporaryDirectory(prefix="rr-py-cut-") as folder:
+            trace = Path(folder) / "trace.bin"
+            with written_to(folder, "recorded"):
+                result = record_library(
+                    one._replace(trace=trace, notify=lambda _text: None), lambda: interfaces
+                )
+            events, size = events + result.events, size + trace.stat().st_size
+            problem = problem or _replays(Path(folder), trace, result)
+    return Measured(events, size, problem)
+
+
+def _replays(folder: Path, trace: Path, result: RecordResult) -> str:
+    """How the replay of a recording differs from it."""
+    from replayer.library import replay_library
+
+    with open(folder / "replayed-1", "wb") as out, open(folder / "replayed-2", "wb") as err:
+        options = ReplayOptions(trace=trace, stdout=out.fileno(), stderr=err.fileno())
+        replayed = replay_library(options)
+    if replayed.end is not ReplayEnd.FINISHED:
+        return replayed.message.splitlines()[0] if replayed.message else replayed.end.value
+    if (replayed.status, replayed.signal) != (result.status or 0, result.signal):
+        return "it ends with another status"
+    for number in "12":
+        if (folder / f"recorded-{number}").read_bytes() != (folder / f"replayed-{number}").read_bytes():
+            return "its output differs"
+    return ""
+
+
+@contextmanager
+def written_to(folder: str, name: str) -> Iterator[None]:
+    """Let what is started meanwhile write its output to files NAME-1 and NAME-2 in a folder."""
+    saved = (os.dup(1), os.dup(2))
+    try:
+        for number in (1, 2):
+            file = os.open(f"{folder}/{name}-{number}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.dup2(file, number)
+            os.close(file)
+        yield
+    finally:
+        for number, old in zip((1, 2), saved, strict=True):
+            os.dup2(old, number)
+            os.close(old)
+
+
 def text_of(
-    program: Sequence[str], interfaces: Sequence[Interface], runs: Mapping[str, Run], most: int
+    program: Sequence[str], interfaces: Sequence[Interface], runs: Mapping[str, Run], own: Found, most: int
 ) -> str:
     """An interface file that uses several, each with the functions that were called, most often first."""
     lines = [f"# Suggested by rr-py interface suggest for {os.path.basename(program[0])}.", "use = ["]
     for interface in interfaces:
-        if interface.name == ORDER:
+        if interface.name in (ORDER, OWN):
             continue
         if interface.functions.keys() == load(interface.name).functions.keys():
             lines.append(f'  "{interface.name}",')
@@ -117,6 +209,9 @@ def text_of(
         only = ", ".join(f'"{name}"' for name in interface.functions)
         lines.append(f'  {{ name = "{interface.name}", only = [{only}] }},')
     lines += ["]", ""]
+    mine = next((item for item in interfaces if item.name == OWN), None)
+    if mine is not None:
+        lines += own.text(mine.functions.keys()).splitlines()
     for interface in interfaces:
         run = runs.get(interface.name)
         if run is None:

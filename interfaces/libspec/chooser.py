@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -59,6 +59,15 @@ class Choice:
     def components(self, interface: str) -> frozenset[str]:
         """The components of an interface that are cut."""
         return frozenset(flow.component for flow in self.cut if flow.interface == interface)
+
+
+def without(flows: Sequence[Flow], interface: str) -> list[Flow]:
+    """The same flows where an interface is not to be had: its nodes are part of what they flow into."""
+    kept, merged = [], {flow.source for flow in flows if flow.interface == interface}
+    for flow in flows:
+        if flow.interface != interface:
+            kept.append(replace(flow, target=PROGRAM) if flow.target in merged else flow)
+    return kept
 
 
 def choose(flows: Iterable[Flow]) -> Choice:

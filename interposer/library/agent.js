@@ -7,6 +7,7 @@ const problems = [];
 const redirected = [];  // functions that take no jump: replaced where modules import them
 const fresh = [];       // modules that are being loaded: not yet relocated
 const imports = new Map();  // module path -> Map(imported name -> slot or null)
+const sizes = new Map();    // address of a function -> its size, by the symbol table
 const symbols = new Map();  // module path -> Map(name of a function -> its address, NULL for several)
 const wanted = new Set();   // names that some module imports
 let looksUp = false;        // a module may look any function up by its name
@@ -90,10 +91,14 @@ function install(interfaceIndex, module) {
         if (!inside) throw new Error('lies in the kernel\'s own page');
         slot.writePointer(Interceptor.replaceFast(target, stub));
       } catch (e) {
-        const copy = inside ? moveTiny(target, stub) || moveHead(target, stub) : null;
+        const copy = inside ? moveTiny(target, stub) || moveHead(target, stub, sizes.get(target.toString())) : null;
         if (copy !== null) {
           slot.writePointer(copy);
           item.done = true;
+          continue;
+        }
+        if (item.symbol !== '') {
+          problems.push([item.name, 'hook', String(e.message)]);
           continue;
         }
         known.redirected = true;
@@ -113,7 +118,11 @@ function internal(module, name) {
     const found = new Map();
     for (const symbol of module.enumerateSymbols())
       if (symbol.type === 'function' && !symbol.address.isNull())
-        found.set(symbol.name, found.has(symbol.name) && !found.get(symbol.name).equals(symbol.address) ? NULL : symbol.address);
+      {
+        const twice = found.has(symbol.name) && !found.get(symbol.name).equals(symbol.address);
+        found.set(symbol.name, twice ? NULL : symbol.address);
+        sizes.set(symbol.address.toString(), symbol.size === undefined ? 0 : symbol.size);
+      }
     symbols.set(module.path, found);
   }
   const address = symbols.get(module.path).get(name);
@@ -163,8 +172,7 @@ function moveTiny(target, stub) {
   Memory.copy(copy, target, size);
   for (const field of relative) copy.add(field.at).writeS32(field.to.sub(copy.add(field.next)).toInt32());
   if (tail !== null) {
-    copy.add(size).writeByteArray([0xff, 0x25, 0, 0, 0, 0]);
-    copy.add(size + 6).writePointer(tail);
+    jumpTo(copy.add(size), tail);
   }
   jumpTo(thunk, stub);
   nearJump(target, thunk);
@@ -184,8 +192,9 @@ const HEAD = 5;           // bytes of a near jump
 const SCANNED = 1024;     // bytes of a function in which branches into its head are looked for
 
 // A longer function that Frida does not take: the instructions of its first five bytes are copied, a jump back behind
-// them. Returns the copy, or null where an instruction cannot be moved or a branch leads between them.
-function moveHead(target, stub) {
+// them. `known` is the size of a function of the program itself. Returns the copy, or null where an instruction cannot be
+// moved or a branch leads between them.
+function moveHead(target, stub, known) {
   const head = [];
   let at = target;
   let ends = false;
@@ -196,8 +205,8 @@ function moveHead(target, stub) {
     ends = found.mnemonic === 'jmp' || found.mnemonic === 'ret';
   }
   const size = at.sub(target).toInt32();
-  if (size < HEAD || branchesInto(target, size)) return null;
-  const copy = roomFor(target);
+  if (size < HEAD || branchesInto(target, size, known || SCANNED)) return null;
+  const copy = roomFor(target, known !== undefined);
   if (copy === null) return null;
   let to = copy;
   for (const found of head) {
@@ -233,8 +242,8 @@ function moveHead(target, stub) {
 }
 
 // Whether a branch leads into the first bytes of a function, but not to its begin.
-function branchesInto(target, size) {
-  const end = target.add(SCANNED);
+function branchesInto(target, size, scanned) {
+  const end = target.add(scanned);
   for (let at = target; at.compare(end) < 0;) {
     let found;
     try { found = Instruction.parse(at); } catch (e) { return false; }
@@ -247,16 +256,17 @@ function branchesInto(target, size) {
   return false;
 }
 
-// Room for a copy near a function. Calls made by copies are the library's own: the whole pool is foreign.
-function roomFor(target) {
-  let pool = pools.find(p => p.used < POOL_SIZE && target.sub(p.base).compare(ptr(NEAR)) < 0);
-  if (pool === undefined) pool = pools.find(p => p.used < POOL_SIZE && p.base.sub(target).compare(ptr(NEAR)) < 0);
+// Room for a copy near a function. Calls made by copies of a library's functions are its own: the whole pool is foreign.
+function roomFor(target, own = false) {
+  const free = pools.filter(p => p.own === own && p.used < POOL_SIZE);
+  let pool = free.find(p => target.sub(p.base).compare(ptr(NEAR)) < 0);
+  if (pool === undefined) pool = free.find(p => p.base.sub(target).compare(ptr(NEAR)) < 0);
   if (pool === undefined) {
-    pool = { base: Memory.alloc(POOL_SIZE, { near: target, maxDistance: NEAR }), used: 0 };
+    pool = { base: Memory.alloc(POOL_SIZE, { near: target, maxDistance: NEAR }), used: 0, own };
     // Both at once, and for good: what protects memory may itself be a function that was moved here.
     if (!Memory.protect(pool.base, POOL_SIZE, 'rwx')) return null;
     pools.push(pool);
-    foreign(uint64(pool.base.toString()), POOL_SIZE);
+    if (!own) foreign(uint64(pool.base.toString()), POOL_SIZE);
   }
   pool.used += COPY_SIZE;
   return pool.base.add(pool.used - COPY_SIZE);

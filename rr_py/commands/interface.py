@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,13 @@ from rr_py.text import count, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from interfaces.libspec.chooser import Choice, Flow
+    from rr_py.suggesting import SystemRun
+
 SHOWN = 30
 STACK_SHOWN = 12
 FUNCTIONS_SHOWN = 15
+ORDER = "pthread"
 COMPLETE = ("libc", "pthread")
 """Interfaces that leave out what works on the program's own memory: their imports are no omissions."""
 
@@ -123,36 +128,107 @@ def check_command(interfaces: tuple[str, ...], program: tuple[str, ...]) -> None
 @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write the interface file here.")
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Write a picture of the graph and the cut.")
 @click.option(
+    "--also",
+    multiple=True,
+    metavar="ARGS",
+    help="Profile PROGRAM with these arguments, too (words as a shell reads them); may be given again.",
+)
+@click.option(
     "--measure/--no-measure",
     default=True,
-    help="Also record at the system-call interface and at the cut, and suggest what is smaller (default).",
+    help="Also record at the cut, replay that, and suggest what is smaller and replays the same (default).",
 )
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="PROGRAM [ARGS]...")
-def suggest_command(output: str | None, svg: str | None, measure: bool, program: tuple[str, ...]) -> None:
+def suggest_command(
+    output: str | None, svg: str | None, also: tuple[str, ...], measure: bool, program: tuple[str, ...]
+) -> None:
     """Profile runs of PROGRAM and compute the interface that is cheapest to log.
 
-    The program runs at the system-call interface, where stacks tell what lies beneath each function, and
-    once for each of its libraries that has an interface. Its data flow makes a graph; the suggestion is the
-    minimum cut between environment and program.
+    Each run is made at the system-call interface, where stacks tell what lies beneath each function, and
+    once for each of the program's libraries that has an interface. With debug information, the program's own
+    functions are watched, too. The data flow makes a graph; the suggestion is the minimum cut between
+    environment and program.
     """
-    from interfaces.libspec.chooser import choose, picture
+    from interfaces.libspec.chooser import choose, picture, without
     from recorder import RecordOptions
     from recorder.library_profile import profile
-    from recorder.library_profile import run as run_at
-    from rr_py.suggesting import chosen, system_run, text_of
+    from rr_py.internal import OWN
+    from rr_py.suggesting import chosen, measured, system_run, text_of
 
-    options = RecordOptions(command=list(program))
+    runs_of = [list(program), *([program[0], *_words(args)] for args in also)]
+    options = [RecordOptions(command=words) for words in runs_of]
     say("profiling at system calls")
-    system = system_run(options)
-    flows, runs = profile(options, system.shares, say)
+    system = system_run(options[0])
+    for one in options[1:]:
+        system.add(system_run(one))
+    flows, runs = profile(options, system.shares, system.own.interface(), say)
     choice = choose(flows)
+    _show_functions(system)
+    _show_flows(flows, choice)
+    interfaces = chosen(choice, runs, system.own)
+    at_calls = False
+    click.echo("")
+    if measure:
+        say("recording at the cut, and replaying that")
+        cut = measured(options, interfaces)
+        if cut.problem and choice.components(OWN):
+            names = ", ".join(sorted(choice.components(OWN)))
+            say(f"a recording at {names} does not replay ({cut.problem}): left out")
+            choice = choose(without(flows, OWN))
+            interfaces = chosen(choice, runs, system.own)
+            cut = measured(options, interfaces)
+        if cut.problem:
+            say(f"a recording at the cut does not replay: {cut.problem}")
+        at_calls = system.size < cut.size or bool(cut.problem)
+        rows = [("system calls", system.events, system.size), ("the cut", cut.events, cut.size)]
+        if system.own.interface() is None:
+            rows += [(f"only {name}", item.result.events, item.size) for name, item in runs.items()]
+        table(rows)
+    if svg:
+        Path(svg).write_text(picture(flows, choice), encoding="utf-8")
+    if at_calls:
+        click.echo("suggested: the system-call interface: record without --interface")
+        return
+    names = " ".join(f"--interface {item.name}" for item in interfaces if item.name not in (ORDER, OWN))
+    own = next((item for item in interfaces if item.name == OWN), None)
+    click.echo(f"suggested: {names}" + (f" and at {', '.join(own.functions)} of the program" if own else ""))
+    if output:
+        text = text_of(program, interfaces, runs, system.own, SHOWN)
+        Path(output).write_text(text, encoding="utf-8")
+        click.echo(f"written to {output}; record with: rr-py record --interface {output} -- {program[0]} ...")
+    elif own:
+        click.echo("write the interface file with -o FILE")
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text as a shell reads them."""
+    import shlex
+
+    try:
+        return shlex.split(text)
+    except ValueError as why:
+        raise click.BadParameter(f"{text!r} cannot be read: {why}", param_hint="--also") from None
+
+
+def _show_functions(system: SystemRun) -> None:
+    """The functions with most beneath them, and which of the program's own can be cut."""
+    own = system.own
+    stated = own.statements()
     click.echo(f"{'system calls':>12}  {'bytes':>9}  {'calls':>7}  beneath the function")
     by_size = sorted(system.functions.items(), key=lambda item: (-item[1].octets, -item[1].system_calls))
-    for (module, function), beneath in by_size[:FUNCTIONS_SHOWN]:
+    for (path, function), beneath in by_size[:FUNCTIONS_SHOWN]:
+        note = ""
+        if own.homes.get(function) == path:
+            note = "  can be cut" if function in stated else f"  {own.refused.get(function, '')}"
         click.echo(
             f"{count(beneath.system_calls):>12}  {size(beneath.octets):>9}  {count(beneath.calls):>7}  "
-            f"{function} ({module})"
+            f"{function} ({os.path.basename(path)}){note}"
         )
+    if own.problem:
+        click.echo(f"the program's own functions could not be watched: {own.problem}")
+
+
+def _show_flows(flows: Sequence[Flow], choice: Choice) -> None:
     click.echo(f"\n{'from':20}  {'to':20}  {'calls':>10}  {'bytes':>9}  {'cost':>9}")
     cut = set(choice.cut)
     for flow in sorted(flows, key=lambda flow: (flow.source, flow.target)):
@@ -161,29 +237,6 @@ def suggest_command(output: str | None, svg: str | None, measure: bool, program:
             f"{flow.source:20}  {flow.target:20}  {count(flow.calls):>10}  {size(flow.octets):>9}  "
             f"{size(int(flow.cost)):>9}{mark}"
         )
-    interfaces = chosen(choice, runs)
-    names = [item.name for item in interfaces if item.name != "pthread"]
-    at_calls = False
-    click.echo("")
-    if measure:
-        cut_run = run_at(options, interfaces)
-        at_calls = system.size < cut_run.size
-        table(
-            [
-                ("system calls", system.events, system.size),
-                ("the cut", cut_run.result.events, cut_run.size),
-                *((f"only {name}", item.result.events, item.size) for name, item in runs.items()),
-            ]
-        )
-    if svg:
-        Path(svg).write_text(picture(flows, choice), encoding="utf-8")
-    if at_calls:
-        click.echo("suggested: the system-call interface, which is cheaper: record without --interface")
-        return
-    click.echo(f"suggested: {' '.join(f'--interface {name}' for name in names)}")
-    if output:
-        Path(output).write_text(text_of(program, interfaces, runs, SHOWN), encoding="utf-8")
-        click.echo(f"written to {output}; record with: rr-py record --interface {output} -- {program[0]} ...")
 
 
 def table(rows: Sequence[tuple[str, int, int]]) -> None:

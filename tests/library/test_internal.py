@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from interfaces.libspec import SpecError, load_all
-from tests.library.conftest import ROOT, Build, Tool, same
+from recorder import RecordOptions
+from rr_py.internal import Found
+from rr_py.suggesting import system_run
+from tests.library.conftest import PROGRAMS, ROOT, Build, Tool, same
 
 REPORT = (ROOT / "examples" / "internal_interface" / "report.c").read_text()
 INTERFACE = """
@@ -88,3 +92,130 @@ def test_what_lies_beneath_a_function_of_the_program_crosses(
     checked = tool("interface", "check", "--interface", "report.toml", "--", str(program), str(data))
     out = checked.out.decode()
     assert "system calls beneath the interface" in out and "  read  " not in out, (out, checked.err)
+
+
+# ---- functions of the program that the chooser finds ----
+
+CAN_BE_CUT = {
+    "plain": "int plain(const char *p)",
+    "fills": 'outputs = ["bytes: (char *)c + 8 | 24", "bytes: (char *)c + 40 | 16", '
+    '"kept: (char *)c + 0 | 8", "kept: (char *)c + 32 | 8"]',
+    "cached": "int cached(const char *p)",
+    "dups": 'returns = "malloc string"',
+    "constant": 'returns = "string"',
+    "reads": 'args = { p = "string", to = "out[n]" }',
+    "array": 'args = { p = "string", to = "out[n]" }',
+    "opens": "int opens(const char *p)",
+    "flt": "double flt(const char *p, double by, float *out)",
+    "err": "int err(const char *p)",
+    "big_": 'outputs = ["bytes: (char *)b + 0 | 102"]',
+    "nonconst": 'outputs = ["kept: p | strlen((const char *)p) + 1"]',
+}
+CANNOT = {
+    "stores": "keeps memory that it allocated",
+    "counts": "changes the variable counter",
+    "lists": "changes its caller's variables",
+    "prints": "changes an object on the heap",
+    "opened": "keeps memory that it allocated",
+    "usesfile": "keeps memory that it allocated",
+    "allocs": "keeps memory that it allocated",
+    "cachefile": "changes the variable file_cache",
+    "callback": "takes f: a function of the program",
+    "envs": "keeps memory that it allocated",
+    "frees": "frees or moves memory of the program",
+    "inbuf": "changes its caller's variables",
+    "threads_own": "changes memory of the program",
+    "maps": "leaves memory mapped",
+    "jumps": "is left by a jump",
+    "many": "has parameters on the stack",
+    "pairs": "passes a structure by value",
+    "dots": "takes any number of parameters",
+}
+
+
+FRAMES = "-fno-optimize-sibling-calls"
+
+
+@pytest.fixture(
+    params=[
+        "-O0",
+        "-O1",
+        f"-O2 {FRAMES}",
+        f"-Os {FRAMES}",
+        "-fno-pie -no-pie",
+        f"-fcf-protection=full -O2 {FRAMES}",
+    ]
+)
+def kinds(request: pytest.FixtureRequest, build: Build, tmp_path: Path) -> tuple[Path, Found]:
+    """The program with functions of all kinds, compiled in several ways, and what is found in it."""
+    program = build("kinds", (PROGRAMS / "kinds.c").read_text(), *str(request.param).split())
+    return program, system_run(RecordOptions(command=[str(program), str(tmp_path / "kinds.c")])).own
+
+
+def test_which_functions_can_be_cut(kinds: tuple[Path, Found], tool: Tool, tmp_path: Path) -> None:
+    """GIVEN functions with effects of all kinds WHEN they are watched THEN those that the types state can be
+    cut, the others cannot, and a recording at all of them replays without what they read."""
+    program, own = kinds
+    stated = own.statements()
+    assert set(stated) >= CAN_BE_CUT.keys()
+    for name, text in CAN_BE_CUT.items():
+        assert text in stated[name].text().replace('\\"', '"'), stated[name].text()
+    for name, reason in CANNOT.items():
+        assert reason in own.refused.get(name, ""), (name, own.refused.get(name), name in stated)
+    (tmp_path / "all.toml").write_text('use = ["libc"]\n' + own.text(stated.keys()))
+    source = tmp_path / "kinds.c"
+    recorded = tool("record", "-o", "t.bin", "--interface", "all.toml", str(program), str(source))
+    assert "is not recorded" not in recorded.err, recorded.err
+    source.unlink()
+    same(tool, (recorded.out, recorded.status))
+
+
+def test_suggest_cuts_inside_the_program(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN a program with debug information that reads megabytes for three numbers WHEN asked for the
+    cheapest interface THEN it is at the function that reads, and the log a hundred times smaller."""
+    program = build("report", REPORT)
+    data = tmp_path / "numbers.txt"
+    generator = random.Random(7)
+    data.write_text("".join(f"{generator.randrange(10**9)}\n" for _ in range(150000)))
+    done = tool("interface", "suggest", "-o", "app.toml", "--", str(program), str(data))
+    text = done.out.decode()
+    assert "load_total (report)  can be cut" in text, (text, done.err)
+    assert "suggested: --interface libc and at load_total of the program" in text, (text, done.err)
+    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "app.toml", str(program), str(data))
+    tool("record", "-q", "-o", "s.bin", str(program), str(data))
+    tool("record", "-q", "-o", "l.bin", "--interface", "libc", str(program), str(data))
+    least = min((tmp_path / name).stat().st_size for name in ("s.bin", "l.bin"))
+    assert (tmp_path / "t.bin").stat().st_size * 100 < least
+    data.unlink()
+    same(tool, (recorded.out, 0))
+
+
+@pytest.mark.parametrize("how", [["-g0"], ["-g0", "-s"]])
+def test_without_debug_information(how: list[str], tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN no debug information, or no symbols WHEN asked THEN the cut is at libraries or system calls."""
+    program = build("report", REPORT, *how)
+    data = numbers(tmp_path, 1000)
+    done = tool("interface", "suggest", "-o", "app.toml", "--", str(program), str(data))
+    text = done.out.decode()
+    assert "suggested:" in text and "of the program" not in text and "can be cut" not in text, (
+        text,
+        done.err,
+    )
+
+
+def test_several_runs_together(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN a function that changes a variable only where a file is missing WHEN one run shows that THEN it
+    cannot be cut, though the other run alone would say so."""
+    text = REPORT.replace("\treturn -1;", "\treturn missing++, -1;").replace(
+        "struct summary {", "int missing;\nstruct summary {", 1
+    )
+    text = text.replace("return failed;", "return failed + missing;")
+    program = build("report", text)
+    data = numbers(tmp_path, 20000)
+    alone = tool("interface", "suggest", "--no-measure", "--", str(program), str(data)).out.decode()
+    assert "load_total (report)  can be cut" in alone, alone
+    done = tool("interface", "suggest", "--no-measure", "--also", "no such", "--", str(program), str(data))
+    both = done.out.decode()
+    assert "load_total (report)  changes the variable missing" in both, (both, done.err)
+    bad = tool("interface", "suggest", "--also", '"no', "--", str(program), str(data))
+    assert bad.status == 125 and "--also" in bad.err, bad.err
