@@ -14,6 +14,7 @@ from typing import Any
 from interfaces import abi
 from interfaces.errors import ExitStatus
 from interfaces.libspec.model import Interface
+from interfaces.libspec.recorded import described
 from interposer.library.engine import CONTROL_SIZE, RECORD, SLOT_SIZE, SLOTS, Engine, Plan
 from interposer.library.places import digest
 from recorder.errors import RecordError
@@ -282,9 +283,7 @@ def _meta(options: RecordOptions, plan: Plan, cwd: str, program: str) -> Mapping
         "hostname": system.nodename,
         "kernel": f"{system.sysname} {system.release}",
         "library": {
-            "interfaces": [
-                {"name": item.name, "path": item.path, "text": item.text} for item in plan.interfaces
-            ],
+            **described(plan.interfaces),
             "program": {"path": program, "digest": digest(program)},
         },
     }

@@ -176,7 +176,7 @@ def test_suggest_cuts_inside_the_program(tool: Tool, build: Build, tmp_path: Pat
     program = build("report", REPORT)
     data = tmp_path / "numbers.txt"
     generator = random.Random(7)
-    data.write_text("".join(f"{generator.randrange(10**9)}\n" for _ in range(150000)))
+    data.write_text("".join(f"{generator.randrange(10**9)}\n" for _ in range(300000)))
     done = tool("interface", "suggest", "-o", "app.toml", "--", str(program), str(data))
     text = done.out.decode()
     assert "load_total (report)  can be cut" in text, (text, done.err)

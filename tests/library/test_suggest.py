@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import os
 import sqlite3
+import zlib
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from interfaces.libspec import SpecError, load, load_all, shipped
 from interfaces.libspec.chooser import ENVIRONMENT, PROGRAM, Flow, choose
 from interfaces.libspec.components import components
-from interfaces.libspec.recorded import interfaces_of
+from interfaces.libspec.recorded import described, interfaces_of
 from interfaces.libspec.restrict import restrict
 from tests.library.conftest import PROGRAMS, Build, Tool, need, same
 
@@ -33,8 +35,16 @@ def test_a_part_of_an_interface_is_the_same_after_it_went_through_a_trace(name: 
     whole = load(name)
     part = restrict(whole, list(whole.functions)[::3])
     assert len(part.text) < len(whole.text)
-    (again,) = interfaces_of({"library": {"interfaces": [{"name": name, "path": "", "text": part.text}]}})
-    assert again.functions == part.functions and again.callbacks == part.callbacks
+    for library in (described([part]), {"interfaces": [{"name": name, "path": "", "text": part.text}]}):
+        (again,) = interfaces_of({"library": library})
+        assert again.functions == part.functions and again.callbacks == part.callbacks
+
+
+@pytest.mark.parametrize("texts", ["", "?", "YWJj", base64.b64encode(zlib.compress(b"[]")).decode(), None])
+def test_texts_of_interfaces_that_cannot_be_read(texts: object) -> None:
+    library = {**described([load("zlib")]), "texts": texts}
+    with pytest.raises(SpecError, match="does not say what is in its library interfaces"):
+        interfaces_of({"library": library})
 
 
 def test_mistakes_in_what_is_taken(tmp_path: Path) -> None:
