@@ -17,7 +17,8 @@ from tui.model.trace import TraceModel
 from tui.model.view import View
 
 POLL_S = 0.1
-_TELL_S = 0.1
+_TELL_S = 0.25
+"""How often progress is told: each time, the screen is drawn anew, while the work waits."""
 
 
 class Phase(Enum):
@@ -30,7 +31,7 @@ class Phase(Enum):
 
 
 class Feeder:
-    """Feeds `view`, which `show` replaces. `changed` is called, at most ten times a second, in its thread."""
+    """Feeds `view`, which `show` replaces. `changed` is called, a few times a second, in its thread."""
 
     def __init__(self, model: TraceModel, changed: Callable[[], None]) -> None:
         self.model = model
@@ -46,6 +47,7 @@ class Feeder:
         """Begin to fill another view, and return it."""
         self.view = self.model.view(query, everything=everything)
         self.phase = Phase.FILTERING
+        self._told = 0.0
         self._wake.set()
         return self.view
 
@@ -105,7 +107,11 @@ class Feeder:
         while not self._stop.is_set():
             view = self.view
             try:
-                self.model.fill(view, lambda view=view: self._goes_on(view))  # type: ignore[misc]
+                self.model.fill(
+                    view,
+                    lambda view=view: self._goes_on(view),  # type: ignore[misc]
+                    lambda view=view: self._unwanted(view),  # type: ignore[misc]
+                )
             except (TraceError, OSError) as why:
                 self._fail(why)
                 return
@@ -114,7 +120,10 @@ class Feeder:
 
     def _goes_on(self, view: View) -> bool:
         self._tell()
-        return view is self.view and not self._stop.is_set()
+        return not self._unwanted(view)
+
+    def _unwanted(self, view: View) -> bool:
+        return view is not self.view or self._stop.is_set()
 
     def _tell(self, force: bool = False) -> None:
         now = time.monotonic()

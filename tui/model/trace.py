@@ -16,7 +16,7 @@ from tui.model.columns import BLOCK_SHIFT
 from tui.model.decode import Decoded, decode_event, printable
 from tui.model.fds import Descriptors, History
 from tui.model.index import EventIndex
-from tui.model.query.evaluate import Evaluator
+from tui.model.query.evaluate import Evaluator, Interrupted
 from tui.model.query.language import Query
 from tui.model.view import CALLS_AND_SIGNALS, View
 
@@ -35,6 +35,7 @@ class TraceModel:
         self._lock = threading.RLock()
         self._events: OrderedDict[int, Decoded] = OrderedDict()
         self.descriptors = Descriptors(self.index, self.decode)
+        self._evaluator: Evaluator | None = None
 
     @classmethod
     def open(cls, path: Path | str) -> Self:
@@ -102,28 +103,46 @@ class TraceModel:
         """An empty view; `fill` puts in what passes."""
         return View(self.index, query, everything)
 
-    def fill(self, view: View, progress: Callable[[], bool] | None = None) -> None:
-        """Extend a view by all rows that were indexed since.
+    def fill(
+        self,
+        view: View,
+        progress: Callable[[], bool] | None = None,
+        stopped: Callable[[], bool] | None = None,
+    ) -> None:
+        """Extend a view by all rows that were indexed since. For one thread at a time.
 
-        `progress` is called after each block and stops the work by returning False.
+        `progress` is called after each block and stops the work by returning False; `stopped` is asked more
+        often, also before each event that must be decoded, and stops it by returning True.
         """
-        evaluator = Evaluator(self, view.query) if view.query is not None else None
-        while view.done < self.index.rows:
-            block = self.index.blocks[view.done >> BLOCK_SHIFT]
-            start = view.done - block.first
-            stop = block.count
-            if start >= stop:
-                return
-            mask = (
-                np.ones(stop - start, np.bool_)
-                if view.everything
-                else CALLS_AND_SIGNALS[block.code[start:stop]]
-            )
+        evaluator = self._evaluator_of(view)
+        if evaluator is not None:
+            evaluator.stopped = stopped
+        try:
+            while view.done < self.index.rows:
+                block = self.index.blocks[view.done >> BLOCK_SHIFT]
+                start, stop = view.done - block.first, block.count
+                if start >= stop:
+                    return
+                shown = CALLS_AND_SIGNALS[block.code[start:stop]]
+                mask = np.ones(stop - start, np.bool_) if view.everything else shown
+                if evaluator is not None:
+                    mask = mask & evaluator.mask(block, start, stop, mask)
+                view.extend(block, mask)
+                if progress is not None and not progress():
+                    return
+        except Interrupted:
+            return
+        finally:
             if evaluator is not None:
-                mask = mask & evaluator.mask(block, start, stop, mask)
-            view.extend(block, mask)
-            if progress is not None and not progress():
-                return
+                evaluator.stopped = None
+
+    def _evaluator_of(self, view: View) -> Evaluator | None:
+        """The evaluator of a view's filter: the latest is kept, since a view grows with the trace."""
+        if view.query is None:
+            return None
+        if self._evaluator is None or self._evaluator.query is not view.query:
+            self._evaluator = Evaluator(self, view.query)
+        return self._evaluator
 
     def process_name(self, domain: int) -> str:
         """The short name of a domain's process, without control characters."""

@@ -110,6 +110,7 @@ class BlockEvents:
         self._filled: dict[str, set[int]] = {}
         self._pieces: list[_Piece] | None = None
         self._before: Places | None = None
+        self._domains: npt.NDArray[np.uint32] | None = None
         self._places: list[tuple[int, Places]] | None = None
 
     def column(self, name: str, wanted: Mask) -> npt.NDArray[Any]:
@@ -204,17 +205,23 @@ class BlockEvents:
                 self._pieces.extend(self._of_domain(domain, first, places))
         return self._pieces
 
+    @property
+    def domains(self) -> npt.NDArray[np.uint32]:
+        """The domains that have rows here, ascending."""
+        if self._domains is None:
+            table = self._source.index.domain_table()
+            self._domains = np.unique(table[occurring(self._block.task[: self._count])])
+        return self._domains
+
     def _by_domain(self) -> list[tuple[int, Places]]:
         """The domains that have rows here, with these."""
         if self._places is None:
-            tasks = self._block.task[: self._count]
-            table = self._source.index.domain_table()
-            present = np.unique(table[occurring(tasks)])
-            if len(present) == 1:
-                self._places = [(int(present[0]), np.arange(self._count))]
+            if len(self.domains) == 1:
+                self._places = [(int(self.domains[0]), np.arange(self._count))]
             else:
-                domains = table[tasks]
-                self._places = [(domain, np.flatnonzero(domains == domain)) for domain in present.tolist()]
+                of_row = self._source.index.domain_table()[self._block.task[: self._count]]
+                numbers = self.domains.tolist()
+                self._places = [(number, np.flatnonzero(of_row == number)) for number in numbers]
         return self._places
 
     def _of_domain(self, domain: int, first: int, places: Places) -> Iterator[_Piece]:

@@ -53,6 +53,10 @@ class _Scope:
         return self.events.column(name, self.whole(candidates))[self.part]
 
 
+class Interrupted(Exception):
+    """Whoever wanted to know does not any more."""
+
+
 Leaf = Callable[[_Scope, Mask], Mask]
 """Which of the candidates pass; what it says of other rows does not count."""
 
@@ -61,6 +65,9 @@ class Evaluator:
     """A filter made ready for one trace. It is quickest for rows in ascending order; any order will do."""
 
     def __init__(self, model: TraceModel, query: Query) -> None:
+        self.query = query
+        self.stopped: Callable[[], bool] | None = None
+        """Asked now and then; Interrupted is raised when it returns True."""
         self._model = model
         self._index = model.index
         self._source = ChunkSource(model.index)
@@ -74,6 +81,7 @@ class Evaluator:
     def _node(self, node: Node, scope: _Scope, candidates: Mask) -> Mask:
         if not candidates.any():
             return candidates
+        self._go_on()
         match node:
             case And(parts):
                 for part in sorted(parts, key=cost_of):
@@ -91,6 +99,10 @@ class Evaluator:
                 if leaf is None:
                     leaf = self._leaves[node] = self._leaf(node)
                 return candidates & leaf(scope, candidates)
+
+    def _go_on(self) -> None:
+        if self.stopped is not None and self.stopped():
+            raise Interrupted
 
     def _leaf(self, node: Compare) -> Leaf:
         name = node.field.name
@@ -115,9 +127,9 @@ class Evaluator:
             "ip": lambda node: _header(node, "ip"),
             "arg": _any_argument,
             "fd": _descriptor,
-            "path": lambda node: self._decoded(PathMatcher(self._model, _pattern(node))),
-            "data": lambda node: self._decoded(DataMatcher(self._model, _pattern(node))),
-            "text": lambda node: self._decoded(TextMatcher(self._model, _pattern(node))),
+            "path": lambda node: self._decoded(PathMatcher(self._model, _pattern(node), self._go_on)),
+            "data": lambda node: self._decoded(DataMatcher(self._model, _pattern(node), self._go_on)),
+            "text": lambda node: self._decoded(TextMatcher(self._model, _pattern(node), self._go_on)),
         }
         return simple[name](node)
 

@@ -6,6 +6,7 @@ which repeat; what a descriptor stands for follows from the last event before th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ from tui.model.columns import (
     Block,
     Mask,
     code_of,
-    occurring,
     table_of,
 )
 from tui.model.decode import PATH_NAMES
@@ -77,8 +77,10 @@ class _Uses(NamedTuple):
 class PathMatcher:
     """Finds the rows whose path passes; see the module."""
 
-    def __init__(self, model: TraceModel, pattern: Pattern) -> None:
+    def __init__(self, model: TraceModel, pattern: Pattern, go_on: Callable[[], None]) -> None:
+        """`go_on` is called before each event that is decoded, and may raise."""
         self._model = model
+        self._go_on = go_on
         self._pattern = pattern
         self._contents = PathContents(pattern)
         self._paths = _path_arguments()
@@ -109,6 +111,7 @@ class PathMatcher:
             return self._contents.decide(found.data, found.starts, found.ends, named)
 
         def passes(place: int) -> bool:
+            self._go_on()
             return any(map(self._pattern.match, self._model.decode_once(block.first + place).paths))
 
         return decided(events, wanted, decide, passes)
@@ -150,7 +153,7 @@ class PathMatcher:
         if not len(row):
             return None
         fd = _together(fds, np.uint32)
-        ranks = self._ranks(block, len(masks))
+        ranks = np.searchsorted(events.domains, self._model.index.domain_table())
         parts = list(block.uses)
         at = _together([part.at for part in parts], np.uint16)
         made = _together([part.fd for part in parts], np.int32)
@@ -171,13 +174,8 @@ class PathMatcher:
         maker_key, group = groups.of(maker_rank[wild]), groups.of(rank[order])
         return _Uses(row, fd, key, last, groups.last_before(maker_key, at[wild], group, row))
 
-    def _ranks(self, block: Block, count: int) -> Places:
-        """For each task, a number that the tasks of its domain share, small for the domains in this block."""
-        table = self._model.index.domain_table()
-        domains = np.unique(table[occurring(block.task[:count])])
-        return np.searchsorted(domains, table)
-
     def _passes_label(self, row: int, fd: int) -> bool:
+        self._go_on()
         label = self._model.label(row, fd)
         return bool(label) and self._pattern.match(label)
 

@@ -5,6 +5,7 @@ Lines are remembered by what they are made of, since traces repeat themselves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,8 +30,10 @@ _ANYBODYS = table_of_kinds({Kind.SYSCALL, Kind.RELEASE, Kind.LIBCALL, Kind.RDTSC
 class DataMatcher:
     """Finds the rows with an input or output that passes; bytes are taken as Latin-1 characters."""
 
-    def __init__(self, model: TraceModel, pattern: Pattern) -> None:
+    def __init__(self, model: TraceModel, pattern: Pattern, go_on: Callable[[], None]) -> None:
+        """`go_on` is called before each event that is decoded, and may raise."""
         self._model = model
+        self._go_on = go_on
         self._contents = DataContents(pattern)
 
     def mask(self, block: Block, events: BlockEvents, candidates: Mask) -> Mask:
@@ -40,6 +43,7 @@ class DataMatcher:
             return self._contents.decide(found.data, found.starts, found.ends)
 
         def passes(place: int) -> bool:
+            self._go_on()
             return any(map(self._contents.passes, self._model.decode_once(block.first + place).regions))
 
         return decided(events, candidates, decide, passes)
@@ -49,8 +53,10 @@ class TextMatcher:
     """Finds the rows whose line, with its result, passes. What descriptors stand for is not part of it:
     that is what `path` asks."""
 
-    def __init__(self, model: TraceModel, pattern: Pattern) -> None:
+    def __init__(self, model: TraceModel, pattern: Pattern, go_on: Callable[[], None]) -> None:
+        """`go_on` is called before each event that is decoded, and may raise."""
         self._model = model
+        self._go_on = go_on
         self._pattern = pattern
         self._payloads = DistinctPieces(self._number)
         self._lines = Distinct()
@@ -121,6 +127,7 @@ class TextMatcher:
         return self._numbers
 
     def _passes(self, row: int) -> bool:
+        self._go_on()
         return self._pattern.match(text_of(self._model, row))
 
 
