@@ -32,15 +32,16 @@ _KEEP_LOOKING = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.E
 
 
 class Command(NamedTuple):
-    """What to run: argv[0] is looked up in `env`'s PATH as execvp does, from the folder `cwd`."""
+    """What to run: `path`, or argv[0] as execvp looks it up in `env`'s PATH, from the folder `cwd`."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str | None = None
+    path: str | None = None
 
     def candidates(self) -> list[str]:
         """The paths to try, in order."""
-        name = self.argv[0]
+        name = self.argv[0] if self.path is None else self.path
         if not name:
             return []
         if "/" in name:

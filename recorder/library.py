@@ -14,10 +14,13 @@ from typing import Any
 from interfaces import abi
 from interfaces.errors import ExitStatus
 from interfaces.libspec.model import Interface
-from interfaces.libspec.recorded import described
-from interposer.library.engine import CONTROL_SIZE, RECORD, SLOT_SIZE, SLOTS, Engine, Plan
+from interfaces.libspec.recorded import UNRECORDED, described
+from interposer.library.control import CONTROL_SIZE
+from interposer.library.engine import RECORD, SLOT_SIZE, SLOTS, Engine, Plan
+from interposer.library.image import buffer_kind
 from interposer.library.places import digest
 from recorder.errors import RecordError
+from recorder.library_family import Family, told
 from recorder.options import RecordOptions, RecordResult
 from tracefile import DomainEnd, DomainStart, Report, TraceWriteError, TraceWriter
 
@@ -104,10 +107,10 @@ def record_library(
 ) -> RecordResult:
     """Run `options.command` and log what crosses the interfaces, until the program ends.
 
-    `interfaces` is called while Frida enters the program, which waits. Only the first program is recorded,
-    not those it starts. `modules` is filled with what the program loaded: address, size, path. `nested`: see
-    `Plan`. Raises, before
-    the program has run: EngineError, RecordError, SpecError, TraceWriteError.
+    `interfaces` is called while Frida enters the program, which waits. At the C library, programs that it
+    starts are recorded, too. `modules` is filled with what the program loaded: address, size, path.
+    `nested`: see `Plan`. Raises, before the program has run: EngineError, RecordError, SpecError,
+    TraceWriteError.
     """
     if not options.command:
         raise RecordError("no program to record", "Name one.", ExitStatus.CANNOT_RUN)
@@ -157,6 +160,7 @@ class _Recording:
         self.options, self.engine, self.writer = options, engine, writer
         self.problem = ""
         self.drain = Drain(engine, self._events)
+        self.family = Family(engine)
 
     def run(self) -> RecordResult:
         engine, writer = self.engine, self.writer
@@ -166,8 +170,10 @@ class _Recording:
             while True:
                 seen = engine.control.sealed
                 self.drain.all()
-                status = engine.poll()
-                if status is not None and not engine.children():
+                entering = self.family.step()
+                self._domains()
+                status = engine.status
+                if status is not None and not entering and not engine.children():
                     break
                 if engine.control.sealed == seen:
                     _futex(sealed, _FUTEX_WAIT, seen, _TICK_NS)
@@ -175,6 +181,7 @@ class _Recording:
         total = self.drain.total
         self.drain.close()
         code = os.waitstatus_to_exitcode(status)
+        self._domains()
         self._notes()
         try:
             writer.end_domain(
@@ -196,10 +203,14 @@ class _Recording:
             signal=-code if code < 0 else None,
             complete=not self.problem,
             problem=self.problem,
-            processes=1,
+            processes=1 + self.family.entered,
             events=total,
             size=writer.bytes_written,
         )
+
+    def _domains(self) -> None:
+        while self.family.domains:
+            self.writer.add_domain(self.family.domains.pop(0))
 
     def _events(self, first: int, events: bytes, payload: bytes) -> None:
         if self.problem:
@@ -240,11 +251,6 @@ class _Recording:
             self._tell(
                 f"{engine.control.unseen} callbacks on threads that the library made were not recorded"
             )
-        if engine.control.execs:
-            self._tell(
-                f"{_programs(engine.control.execs)} that the program started ran unrecorded; their output "
-                "is not in the replay; to record all processes, leave out --interface"
-            )
         if engine.control.inexact:
             self._tell(
                 f"{_signals_of(engine.control.inexact)} while the program computed for 0.1 s or more without "
@@ -252,23 +258,21 @@ class _Recording:
             )
         if engine.control.lost:
             self._tell(f"{_signals_of(engine.control.lost)} faster than the program took them, and were lost")
+        for text in told(self.family.unrecorded):
+            self._tell(text, UNRECORDED)
         for error in engine.errors:
             self._tell(error)
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, text: str, code: int = 0) -> None:
         self.options.notify(text)
         with suppress(TraceWriteError):
             self.writer.add_report(
-                Report(time=time.monotonic_ns(), domain=_DOMAIN, pid=self.engine.pid, code=0, text=text)
+                Report(time=time.monotonic_ns(), domain=_DOMAIN, pid=self.engine.pid, code=code, text=text)
             )
 
 
 def _signals_of(count: int) -> str:
     return "1 signal came" if count == 1 else f"{count} signals came"
-
-
-def _programs(count: int) -> str:
-    return "1 other program" if count == 1 else f"{count} other programs"
 
 
 def _meta(options: RecordOptions, plan: Plan, cwd: str, program: str) -> Mapping[str, Any]:
@@ -285,6 +289,7 @@ def _meta(options: RecordOptions, plan: Plan, cwd: str, program: str) -> Mapping
         "library": {
             **described(plan.interfaces),
             "program": {"path": program, "digest": digest(program)},
+            "buffer": buffer_kind(),
         },
     }
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from interfaces import abi
 from interfaces.libspec.model import Callback, Function, Interface
 from interfaces.libspec.show import LibFlag, call_text
-from interposer.library.engine import SLOT_SIZE, SLOTS, WATCH, Engine, EngineError, Plan
+from interposer.library.engine import SLOT_SIZE, SLOTS, WATCH, Engine, Plan
+from interposer.library.errors import EngineError
 from recorder.library import Drain
 
 _TICK = 0.02

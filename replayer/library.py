@@ -13,11 +13,13 @@ from typing import Any
 
 from interfaces import abi
 from interfaces.errors import ExitStatus
-from interfaces.libspec.recorded import interfaces_of
+from interfaces.libspec.recorded import UNRECORDED, interfaces_of
 from interposer.library.engine import REPLAY, Engine, Plan
+from interposer.library.image import Image
 from interposer.library.places import digest, place
 from replayer.errors import ReplayError
-from replayer.library_log import SIGNAL_PLACE, TIMED, flat_log, signal_places
+from replayer.library_family import Family
+from replayer.library_log import SIGNAL_PLACE, TIMED, Killed, flat_log, killed, signal_places
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
 from tracefile import TraceReader
 
@@ -82,25 +84,27 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
                 engine.start(info.argv, env, cwd)
             try:
                 plan = plan_of(reader.meta)
-                notes = _fill(engine, reader, plan)
+                dead = killed(reader, plan)
+                notes = _fill(engine, reader, plan, dead)
                 engine.control.task = info.pid
-                engine.place(plan)
+                engine.place(plan, Image(info.pid, kind=_buffer(reader.meta)))
             except BaseException:
                 engine.kill()
                 raise
-            return _Replaying(options, reader, engine, began, notes).run()
+            family = Family(engine, reader, info.pid, dead.last)
+            return _Replaying(options, reader, engine, family, began, notes).run()
         finally:
             engine.close()
 
 
-def _fill(engine: Engine, reader: TraceReader, plan: Plan) -> list[str]:
+def _fill(engine: Engine, reader: TraceReader, plan: Plan, dead: Killed) -> list[str]:
     """Put the log into the memory that the program reads, and how the recorded program ended.
 
     Returns what the user should know of it.
     """
     places = signal_places(reader)
     control = engine.control
-    size = engine.fill_area(chain(flat_log(reader, plan), [places]))
+    size = engine.fill_area(chain(flat_log(reader, plan, dead), [places]))
     control.end = control.schedule = size - len(places)
     control.nschedule = len(places) // SIGNAL_PLACE.size
     end = reader.domains[_DOMAIN].end
@@ -129,6 +133,11 @@ def _check_program(meta: Mapping[str, Any]) -> None:
         )
 
 
+def _buffer(meta: Mapping[str, Any]) -> int:
+    """`Image.kind` of the first program."""
+    return int(meta["library"].get("buffer", 0))
+
+
 def _in_earnest(meta: Mapping[str, Any]) -> str:
     names = [item.name for item in interfaces_of(meta) if item.name != "pthread"]
     if "libc" in names:
@@ -145,10 +154,18 @@ class _Replaying:
     """One running replay."""
 
     def __init__(
-        self, options: ReplayOptions, reader: TraceReader, engine: Engine, began: float, notes: list[str]
+        self,
+        options: ReplayOptions,
+        reader: TraceReader,
+        engine: Engine,
+        family: Family,
+        began: float,
+        notes: list[str],
     ) -> None:
-        self.options, self.reader, self.engine, self.began = options, reader, engine, began
+        self.options, self.reader, self.engine, self.family = options, reader, engine, family
+        self.began = began
         self.notes = [*([note] if (note := _in_earnest(reader.meta)) else []), *notes]
+        self.notes += [report.text for report in reader.reports if report.code == UNRECORDED]
         self.last_seconds = _last_seconds(reader)
 
     def run(self) -> ReplayResult:
@@ -159,12 +176,20 @@ class _Replaying:
         moved, before = time.monotonic(), (-1, -1)
         called, calls = time.monotonic(), -1
         while True:
-            status = engine.poll()
-            if status is not None and not engine.children():
+            knock = control.knock
+            try:
+                starting = self.family.step()
+            except BaseException:
+                engine.kill(self.family.living())
+                raise
+            status = self.family.main_status
+            running = bool(engine.children()) or self.family.running()
+            if status is not None and not starting and (not running or control.cursor >= control.end):
+                engine.kill(self.family.living())
                 return self._ended(os.waitstatus_to_exitcode(status))
             if control.diverged == LOG_ENDS and not self.reader.complete:
                 self.notes.append(f"the recording stops here, after event {control.event_no}")
-                engine.kill()
+                engine.kill(self.family.living())
                 return self._result(ReplayEnd.INCOMPLETE, 0, None, "")
             if control.diverged:
                 return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, self._divergence().text())
@@ -172,10 +197,10 @@ class _Replaying:
                 if control.calls != calls:
                     called, calls = time.monotonic(), control.calls
                 elif time.monotonic() - called > self.last_seconds:
-                    os.kill(engine.pid, control.ends_by)
+                    os.kill(self.family.pid(control.task), control.ends_by)
                     called = time.monotonic()
             now = (control.event_no, _cpu(engine.pid))
-            if now != before:
+            if now != before or starting:
                 moved, before = time.monotonic(), now
             elif time.monotonic() - moved > limit:
                 text = (
@@ -183,7 +208,7 @@ class _Replaying:
                     f"{self._expected(control.cursor)}"
                 )
                 return self._result(ReplayEnd.STUCK, ExitStatus.DIVERGED, None, text)
-            engine.wait_for_change(_TICK)
+            control.wait_for_knock(knock, _TICK)
 
     def _ended(self, code: int) -> ReplayResult:
         control = self.engine.control
@@ -219,7 +244,11 @@ class _Replaying:
         reason = REASONS.get(control.diverged, "?")
         if control.diverged in (2, 4) and control.div_arg < 64:
             reason += f" ({names.parameter(control.div_nr, control.div_arg)})"
-        stack = [place(path, offset) for path, offset in self.engine.stack(_thread(self.engine.pid, control))]
+        pid = self.family.pid(control.div_task) or self.engine.pid
+        stack = [
+            place(path, offset)
+            for path, offset in self.engine.stack(_thread(pid, control.div_task == control.pid), pid)
+        ]
         return LibraryDivergence(control.event_no, control.div_task, reason, expected, found, tuple(stack))
 
     def _expected(self, offset: int) -> str:
@@ -234,7 +263,7 @@ class _Replaying:
     def _result(self, end: ReplayEnd, status: int, number: int | None, message: str) -> ReplayResult:
         engine = self.engine
         if end in (ReplayEnd.DIVERGED, ReplayEnd.STUCK):
-            engine.kill()
+            engine.kill(self.family.living())
         return ReplayResult(
             end=end,
             status=int(status),
@@ -274,9 +303,9 @@ def _cpu(pid: int) -> int:
         return -1
 
 
-def _thread(pid: int, control: Any) -> int:
+def _thread(pid: int, first: bool) -> int:
     """The thread that stands still: the program's first one, or the one that waits in pause()."""
-    if control.div_task == control.pid:
+    if first:
         return pid
     for name in os.listdir(f"/proc/{pid}/task"):
         try:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from interfaces import abi
-from interfaces.abi import RegionKind
+from interfaces.abi import Kind, RegionKind
 from interfaces.arrays import numpy
 from interfaces.libspec.model import Function
 from interfaces.libspec.show import LibFlag
@@ -23,13 +24,17 @@ _DOMAIN = 1
 _TAKEN, _LAID = 250, 252
 _REGION = struct.Struct("<QIBBH")
 _ERRNO_SIZE = 24
+_LAST = (1 << 64) - 1
+"""Time of an event that is the last of a process that was killed."""
 SIGNAL_PLACE = struct.Struct("<IIQQ")
 TIMED = 2
 """`where` of a signal that came while the program computed."""
 
 
-def flat_log(reader: TraceReader, plan: Plan) -> Iterator[bytes]:
-    """The events of a recording, each with its payload behind it. Raises ReplayError."""
+def flat_log(reader: TraceReader, plan: Plan, dead: Killed) -> Iterator[bytes]:
+    """The events of a recording, each with its payload behind it. `dead`: see `killed`. Raises
+    ReplayError.
+    """
     laid = _laid(reader, plan)
     last = _replaced(reader, plan)
     np = numpy()
@@ -38,6 +43,12 @@ def flat_log(reader: TraceReader, plan: Plan) -> Iterator[bytes]:
         for number, result in last.items():
             if chunk.first_event <= number < chunk.first_event + len(events):
                 events["result"][number - chunk.first_event] = result
+        for number in dead.last:
+            if chunk.first_event <= number < chunk.first_event + len(events):
+                events["time_out"][number - chunk.first_event] = _LAST
+        for number in dead.unheard:
+            if chunk.first_event <= number < chunk.first_event + len(events):
+                events["args"][number - chunk.first_event, 4] = 1
         lengths = events["payload_len"].astype(np.int64)
         ends = np.cumsum(lengths)
         if len(events) and int(ends[-1]) != len(payload):
@@ -84,26 +95,73 @@ def _with(record: bytes, region: bytes) -> bytes:
 
 
 def _replaced(reader: TraceReader, plan: Plan) -> dict[int, int]:
-    """Number of each execve that succeeded -> the status with which its process ends in replay, plus one."""
+    """Number of each execve that succeeded -> the status with which its process ends in replay, plus one.
+
+    What follows it in its task is the beginning of another program, or nothing where that was not recorded.
+    """
     np = numpy()
-    names = plan.functions().items()
-    calls = [number for number, item in names if isinstance(item, Function) and item.special == "exec"]
+    calls = _special(plan, "exec")
     found: dict[int, int] = {}
     if not calls:
         return found
+    begun: dict[int, int] = {}
     for chunk in reader.chunks(_DOMAIN):
         events = chunk.events
-        rows = np.flatnonzero(np.isin(events["nr"], calls) & (events["flags"] & LibFlag.RELEASE != 0))
-        tasks = {task: number for number, task in found.items()}
-        for task in {*tasks, *events["task"][rows].tolist()}:
-            mine = np.flatnonzero(events["task"] == task)
-            if len(mine):
-                found.pop(tasks.get(task, -1), None)
-                if int(mine[-1]) in rows:
-                    found[chunk.first_event + int(mine[-1])] = task
+        entered = np.isin(events["nr"], calls) & (events["flags"] & LibFlag.RELEASE != 0)
+        replaced = events["kind"] == Kind.EXECED
+        asked = np.isin(events["task"], [*begun, *events["task"][entered].tolist()])
+        for row in np.flatnonzero(asked).tolist():
+            task = int(events["task"][row])
+            before = begun.pop(task, None)
+            if replaced[row] and before is not None:
+                found[before] = 1
+            elif entered[row]:
+                begun[task] = chunk.first_event + row
     main = reader.domains[_DOMAIN]
     code = main.end.code if main.end is not None and main.end.status == "exited" else 0
-    return {number: 1 + (code if task == main.pid else 0) for number, task in found.items()}
+    found.update((number, 1 + (code if task == main.pid else 0)) for task, number in begun.items())
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """Processes that did not end by themselves: `last` are the numbers of the last events of such,
+    `unheard` those of the forks that made others of them, which made no call. The first process is not
+    among them: how that ended is known.
+    """
+
+    last: frozenset[int] = frozenset()
+    unheard: frozenset[int] = frozenset()
+
+
+def killed(reader: TraceReader, plan: Plan) -> Killed:
+    """Find the processes that were killed."""
+    np = numpy()
+    ends, forks = _special(plan, "end"), _special(plan, "fork")
+    if not ends:
+        return Killed()
+    last: dict[int, tuple[int, int]] = {}
+    made: dict[int, int] = {}
+    for chunk in reader.chunks(_DOMAIN):
+        events = chunk.events
+        for row in np.flatnonzero(events["kind"] == Kind.EXECED).tolist():
+            made.setdefault(int(events["task"][row]), -1)
+        forked = np.isin(events["nr"], forks) & (events["flags"] & LibFlag.RELEASE != 0)
+        for row in np.flatnonzero(forked).tolist():
+            made[int(events["args"][row][5])] = chunk.first_event + row
+        tasks, at = np.unique(events["task"][::-1], return_index=True)
+        for task, row in zip(tasks.tolist(), (len(events) - 1 - at).tolist(), strict=True):
+            last[task] = (chunk.first_event + row, int(events["nr"][row]))
+    made.pop(reader.domains[_DOMAIN].pid, None)
+    return Killed(
+        frozenset(last[task][0] for task in made if task in last and last[task][1] not in ends),
+        frozenset(number for task, number in made.items() if task not in last),
+    )
+
+
+def _special(plan: Plan, special: str) -> list[int]:
+    names = plan.functions().items()
+    return [number for number, item in names if isinstance(item, Function) and item.special == special]
 
 
 def _laid(reader: TraceReader, plan: Plan) -> dict[int, bytes]:

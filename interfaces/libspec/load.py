@@ -73,6 +73,8 @@ SPECIALS = frozenset(
         "sigmask",
         "timer_create",
         "longjmp",
+        "output",
+        "end",
     }
 )
 _SECOND = {

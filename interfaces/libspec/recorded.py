@@ -14,6 +14,8 @@ from interfaces.libspec.load import parse
 from interfaces.libspec.model import Callback, Function, Interface
 
 _MOST_TEXT = 64 << 20
+UNRECORDED = 1001
+"""Code of a report that a program of the recording ran unrecorded."""
 
 
 def interfaces_of(meta: Mapping[str, Any]) -> list[Interface]:

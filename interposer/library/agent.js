@@ -91,9 +91,7 @@ function install(interfaceIndex, module) {
         if (!inside) throw new Error('lies in the kernel\'s own page');
         slot.writePointer(Interceptor.replaceFast(target, stub));
       } catch (e) {
-        const copy = inside ? moveTiny(target, stub) || moveHead(target, stub, sizes.get(target.toString())) : null;
-        if (copy !== null) {
-          slot.writePointer(copy);
+        if (inside && (moveTiny(target, stub, slot) || moveHead(target, stub, slot, sizes.get(target.toString())))) {
           item.done = true;
           continue;
         }
@@ -132,8 +130,8 @@ function internal(module, name) {
 }
 
 // A leaf function that Frida finds too short: its few bytes are copied, and a jump is put over it and the padding
-// behind it. Returns the copy, or null where the function is not such a one.
-function moveTiny(target, stub) {
+// behind it. `slot` is given the copy. False where the function is not such a one.
+function moveTiny(target, stub, slot) {
   let at = target;
   let furthest = target;
   let tail = null;
@@ -144,30 +142,30 @@ function moveTiny(target, stub) {
     at = found.next;
     const branch = found.groups.includes('jump') || found.groups.includes('call');
     if (branch) {
-      if (found.groups.includes('call') || found.operands.length !== 1 || found.operands[0].type !== 'imm') return null;
+      if (found.groups.includes('call') || found.operands.length !== 1 || found.operands[0].type !== 'imm') return false;
       const to = ptr(found.operands[0].value.toString());
       if (found.mnemonic === 'jmp') {
-        if (furthest.compare(at) >= 0) return null;
+        if (furthest.compare(at) >= 0) return false;
         tail = to;
         size = found.address.sub(target).toInt32();
         break;
       }
-      if (to.compare(target) < 0 || to.compare(target.add(96)) > 0) return null;
+      if (to.compare(target) < 0 || to.compare(target.add(96)) > 0) return false;
       if (to.compare(furthest) > 0) furthest = to;
     } else if (found.operands.some(o => o.type === 'mem' && o.value.base === 'rip')) {
       const field = displacement(found);
-      if (field === null) return null;
+      if (field === null) return false;
       relative.push({ at: field.sub(target).toInt32(), to: found.next.add(field.readS32()), next: found.next.sub(target).toInt32() });
     } else if (found.mnemonic === 'ret' && furthest.compare(at) < 0) {
       size = at.sub(target).toInt32();
       break;
     }
-    if (i === 15) return null;
+    if (i === 15) return false;
   }
   const room = (at.sub(target).toInt32() + 15) & ~15;
-  if (room < 5 || !target.and(15).isNull() || size > COPY_SIZE - 32) return null;
+  if (room < 5 || !target.and(15).isNull() || size > COPY_SIZE - 32) return false;
   const copy = roomFor(target);
-  if (copy === null) return null;
+  if (copy === null) return false;
   const thunk = copy.add(COPY_SIZE - 16);
   Memory.copy(copy, target, size);
   for (const field of relative) copy.add(field.at).writeS32(field.to.sub(copy.add(field.next)).toInt32());
@@ -175,8 +173,9 @@ function moveTiny(target, stub) {
     jumpTo(copy.add(size), tail);
   }
   jumpTo(thunk, stub);
+  slot.writePointer(copy);  // first: Frida's own threads may call the function at this very moment
   nearJump(target, thunk);
-  return copy;
+  return true;
 }
 
 function jumpTo(at, target) {
@@ -192,9 +191,9 @@ const HEAD = 5;           // bytes of a near jump
 const SCANNED = 1024;     // bytes of a function in which branches into its head are looked for
 
 // A longer function that Frida does not take: the instructions of its first five bytes are copied, a jump back behind
-// them. `known` is the size of a function of the program itself. Returns the copy, or null where an instruction cannot be
-// moved or a branch leads between them.
-function moveHead(target, stub, known) {
+// them. `known` is the size of a function of the program itself, `slot` is given the copy. False where an instruction
+// cannot be moved or a branch leads between them.
+function moveHead(target, stub, slot, known) {
   const head = [];
   let at = target;
   let ends = false;
@@ -205,20 +204,20 @@ function moveHead(target, stub, known) {
     ends = found.mnemonic === 'jmp' || found.mnemonic === 'ret';
   }
   const size = at.sub(target).toInt32();
-  if (size < HEAD || branchesInto(target, size, known || SCANNED)) return null;
+  if (size < HEAD || branchesInto(target, size, known || SCANNED)) return false;
   const copy = roomFor(target, known !== undefined);
-  if (copy === null) return null;
+  if (copy === null) return false;
   let to = copy;
   for (const found of head) {
     const direct = found.operands.length === 1 && found.operands[0].type === 'imm' ? ptr(found.operands[0].value.toString()) : null;
     if (found.groups.includes('jump') || found.groups.includes('call')) {
-      if (direct === null) return null;
+      if (direct === null) return false;
       if (found.mnemonic === 'jmp') { jumpTo(to, direct); to = to.add(14); continue; }
       const first = found.address.readU8();
       const opcode = found.mnemonic === 'call' && first === 0xe8 ? [0xe8] :
         first >= 0x70 && first < 0x80 ? [0x0f, first + 0x10] :
         first === 0x0f ? [0x0f, found.address.add(1).readU8()] : null;
-      if (opcode === null) return null;
+      if (opcode === null) return false;
       to.writeByteArray(opcode);
       to = to.add(opcode.length);
       to.writeS32(direct.sub(to).toInt32() - 4);
@@ -228,7 +227,7 @@ function moveHead(target, stub, known) {
     Memory.copy(to, found.address, found.size);
     if (found.operands.some(o => o.type === 'mem' && o.value.base === 'rip')) {
       const field = displacement(found);
-      if (field === null) return null;
+      if (field === null) return false;
       const moved = to.add(field.sub(found.address).toInt32());
       moved.writeS32(found.next.add(field.readS32()).sub(to.add(found.size)).toInt32());
     }
@@ -237,8 +236,9 @@ function moveHead(target, stub, known) {
   if (!ends) jumpTo(to, at);
   const thunk = copy.add(COPY_SIZE - 16);
   jumpTo(thunk, stub);
+  slot.writePointer(copy);  // first: Frida's own threads may call the function at this very moment
   nearJump(target, thunk);
-  return copy;
+  return true;
 }
 
 // Whether a branch leads into the first bytes of a function, but not to its begin.
@@ -351,8 +351,7 @@ function importsFrom(index) {
     try {
       slot.writePointer(Interceptor.replaceFast(target, stub));
     } catch (e) {
-      const copy = moveTiny(target, stub) || moveHead(target, stub);
-      if (copy !== null) slot.writePointer(copy); else problems.push([symbol, 'hook', String(e.message)]);
+      if (!moveTiny(target, stub, slot) && !moveHead(target, stub, slot)) problems.push([symbol, 'hook', String(e.message)]);
     }
   }
   Interceptor.flush();
@@ -378,7 +377,7 @@ function watchLoading() {
 }
 
 function seen(module) {
-  emit({ type: 'module', base: module.base.toString(), size: module.size, path: module.path });
+  if (!plan.image.domain) emit({ type: 'module', base: module.base.toString(), size: module.size, path: module.path });
   const before = wanted.size;
   const couldLookUp = looksUp;
   importsOf(module);
@@ -401,6 +400,7 @@ function seen(module) {
 
 rpc.exports = {
   start(given) {
+    let placed = null;
     plan = given;
     report = new File(plan.news, 'ab');
     const names = {};
@@ -417,6 +417,14 @@ rpc.exports = {
     const area = mmap(NULL, plan.area, 3, plan.replaying ? 2 : 1, fd, plan.control);
     close(fd);
     for (const spare of plan.spare) close(spare);
+    const image = plan.image;
+    if (image.buffer[1] > 0) {
+      // The buffer of standard output as it was recorded, whatever it leads to now: output goes out in the same pieces.
+      const buffer = Memory.alloc(image.buffer[1]);
+      keep.push(buffer);
+      new NativeFunction(libc('setvbuf'), 'int', ['pointer', 'pointer', 'int', 'size_t'])(
+        libc('stdout').readPointer(), buffer, image.buffer[0] ? 1 : 0, image.buffer[1]);
+    }
     const state = Memory.alloc(STATE_SIZE);
     names.rr_state = state;
     keep.push(state);
@@ -427,6 +435,9 @@ rpc.exports = {
     new NativeFunction(runtime.rr_signals_init, 'void', [])();
     const hush = new NativeFunction(runtime.rr_hush, 'void', ['uint64']);
     for (const thread of plan.others) hush(thread);
+    placed = () => new NativeFunction(runtime.rr_image, 'void', ['uint32', 'uint32', 'uint64', 'uint64', 'uint64'])(
+      image.task, image.domain, uint64(image.outputs), uint64(image.errors), uint64(image.kind));
+    if (!image.domain) placed();
     foreign = new NativeFunction(runtime.rr_foreign, 'void', ['uint64', 'uint64']);
     for (const module of Process.enumerateModules())
       if (isSystem(module) || isFridas(module)) foreign(uint64(module.base.toString()), module.size);
@@ -456,6 +467,7 @@ rpc.exports = {
     for (const module of Process.enumerateModules()) importsOf(module);
     Process.attachModuleObserver({ onAdded(module) { seen(module); }, onRemoved() {} });
     watchLoading();
+    if (image.domain) placed();
     return Object.keys(loaded);
   },
   stop() {

@@ -67,8 +67,6 @@ int rr_callback_slot(void *p, void **fns, int most, u32 nr)
 }
 
 /* ---- threads ---- */
-static u32 next_id(void) { u32 n = 1; __asm__ volatile("lock; xaddl %0,%1" : "+r"(n), "+m"(ctl->threads) : : "memory"); return ctl->task + n + 1; }
-
 struct rr_start { void *(*run)(void *); void *arg; u32 id; };
 static void *starts(struct rr_start *s)
 {
@@ -98,78 +96,11 @@ int rr_create(struct rr_call *c, void *function, void *thread, void *attr, void 
 	return r;
 }
 
-/* ---- processes ---- */
-static void child(void) { if (!rr_state.forking) off = 1; }
-
-static void kid(u32 pid, u32 by)
-{
-	u32 i;
-	for (i = 0; i < KIDS; i++) if (swap(ctl->kids + i, pid, by)) return;
-}
-
-/* The child's events go into the same log, in one order with its parent's. The call is logged before it is made,
- * because the child may be logged before its parent goes on. */
-int rr_fork(struct rr_call *c, void *function)
-{
-	int (*make)(void) = function; int real; u32 id = 0; struct rr_thread *t = c->t;
-	ctl->multi = 1;
-	rr_begin(c);
-	if (!c->replaying) c->args[5] = id = next_id();
-	rr_release(c);
-	if (c->replaying) id = (u32)c->e->args[5];
-	rr_state.forking = 1;
-	real = make();
-	rr_state.forking = 0;
-	if (real == 0) {
-		registry = map_lock = slots_lock = 0;
-		t->id = id; t->call = 0; t->len = 0; t->depth = 0;
-		t->nheld = t->gate = t->computing = t->injected = t->has_timer = t->scheduled = 0; t->at_due = 0; rr_state.is_kid = 1;
-		kid(0, (u32)syscall(39));
-		return 0;
-	}
-	if (c->replaying) {
-		rr_answer(c);
-		if (rr_state.nkids < KIDS) { rr_state.kids[rr_state.nkids][0] = (u32)c->result; rr_state.kids[rr_state.nkids++][1] = real; }
-	} else c->result = real;
-	real = (int)c->result;
-	rr_leave(c);
-	return real;
-}
-
-/* Waited for a child that was recorded: in replay, until the one that plays it has ended. */
-void rr_waited(struct rr_call *c, i64 pid, int *status)
-{
-	u32 i;
-	if (!c->replaying || pid <= 0) return;
-	for (i = 0; i < rr_state.nkids; i++) if (rr_state.kids[i][0] == (u32)pid) {
-		if (status && (*status & 0x7f) == 0x7f) return;
-		if (status && (*status & 0x7f)) syscall(62, rr_state.kids[i][1], 9);
-		syscall(61, rr_state.kids[i][1], (void *)0, 0, (void *)0);
-		rr_state.kids[i][0] = 0;
-		return;
-	}
-}
-
-/* An execve that succeeds is the end of what is recorded of a process, and the end of it in replay, where the
- * event says so (its result is 1 more than the exit status). */
-void rr_exec(struct rr_call *c)
-{
-	rr_begin(c);
-	if (!c->replaying) { add(&ctl->execs, 1); kid((u32)syscall(39), 0); }
-	rr_release(c);
-	if (c->replaying && c->e->result > 0) syscall(231, c->e->result - 1);
-}
-void rr_exec_failed(struct rr_call *c)
-{
-	if (!c->replaying) { add(&ctl->execs, -1); if (c->t->id != ctl->task) kid(0, (u32)syscall(39)); }
-}
-void rr_started(struct rr_call *c) { if (!c->replaying) add(&ctl->execs, 1); }
-
 extern int __register_atfork(void *, void *, void *, void *);
 int rr_init(void *control, void *memory)
 {
 	ctl = control; area = memory;
-	rr_state.outputs = 6;
+	rr_state.outputs = 6; rr_state.pid = (u32)syscall(39); rr_state.task = ctl->task;
 	calibrate();
 	if (ctl->mode != RR_M_WATCH) __register_atfork((void *)0, (void *)0, child, (void *)0);
 	return sizeof(struct rr_ctl);

@@ -5,7 +5,6 @@ Frida's script only compiles and places stubs; no JavaScript runs when the progr
 
 from __future__ import annotations
 
-import ctypes
 import json
 import mmap
 import os
@@ -13,58 +12,31 @@ import re
 import signal
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-from interfaces.errors import ExitStatus, RrPyError
+from interfaces.errors import ExitStatus
 from interfaces.libspec.errors import MissingPackageError
 from interfaces.libspec.model import Callback, Function, Interface
 from interposer import elf
 from interposer.library import generate
-from interposer.library.spawn import Keeper, spawn
+from interposer.library.control import CONTROL_SIZE, Control
+from interposer.library.errors import EngineError
+from interposer.library.image import Image
+from interposer.library.keeper import Keeper
+from interposer.library.seat import Seat
 
-CONTROL_SIZE = 0x10000
 SLOTS = 8
 SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
-_ANSWER_SECONDS = 3
-SOURCES = ("runtime.c", "callbacks.c", "streams.c", "signals.c")
+SOURCES = ("runtime.c", "family.c", "callbacks.c", "streams.c", "signals.c")
+_ANYWHERE = ("exec", "fork", "output", "end")
+"""What is replaced whether the program imports it or not: the C library calls these functions itself."""
 _EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)
-
-
-class EngineError(RrPyError):
-    """A program could not be started or changed."""
-
-
-class Control(ctypes.LittleEndianStructure):
-    """struct rr_ctl of runtime.c."""
-
-    _fields_ = [
-        *[
-            (name, ctypes.c_uint32)
-            for name in ("task", "mode", "tool_pid", "pid", "lock", "slot", "sealed", "turn")
-        ],
-        *[(name, ctypes.c_uint64) for name in ("events", "sequence", "cursor", "end", "event_no", "calls")],
-        *[(name, ctypes.c_uint32) for name in ("threads", "multi", "diverged", "stopped")],
-        *[(name, ctypes.c_uint32) for name in ("div_task", "div_nr", "div_arg", "div_flags")],
-        *[(name, ctypes.c_uint64) for name in ("div_ip", "div_found", "div_expected", "div_offset")],
-        ("div_args", ctypes.c_uint64 * 6),
-        *[(name, ctypes.c_uint32) for name in ("div_len", "full", "waiting", "unseen")],
-        ("div_data", ctypes.c_uint8 * 1024),
-        *[(name, ctypes.c_uint32) for name in ("execs", "broken")],
-        ("kids", ctypes.c_uint32 * 64),
-        *[
-            (name, ctypes.c_uint64)
-            for name in ("lives", "lives_done", "schedule", "nschedule", "most_lives", "most_done")
-        ],
-        *[(name, ctypes.c_uint32) for name in ("ends_by", "inexact", "lost", "pad2")],
-    ]
 
 
 @dataclass(slots=True)
@@ -131,7 +103,7 @@ class Plan:
                             "variadic": f.variadic,
                             "optional": f.optional,
                             "symbol": f.symbol,
-                            "anywhere": f.special == "exec",
+                            "anywhere": f.special in _ANYWHERE,
                         }
                         for i, f in enumerate(item.interface.functions.values())
                     ],
@@ -142,7 +114,7 @@ class Plan:
 
 
 class Engine:
-    """One program with stubs in it, and the file it shares with this process.
+    """A program with stubs in it, those it becomes or starts, and the file they all share with this process.
 
     The file has a control page and, behind it, an area: the ring of a recording, or the log of a replay.
     """
@@ -163,10 +135,10 @@ class Engine:
         self.pid = 0
         self._news, self._news_path = tempfile.mkstemp(prefix="rr-py-library-news-", dir=folder)
         self._news_rest = b""
-        self._session: Any = None
         self._keeper: Keeper | None = None
-        self._entering: Future[tuple[Any, Any]] | None = None
-        self._script: Any = None
+        self._status: int | None = None
+        self._seats: dict[int, Seat] = {}
+        self._message: dict[str, Any] = {}
 
     def fill_area(self, pieces: Iterable[bytes]) -> int:
         """Write the log that a replay reads behind the control page; returns its size."""
@@ -184,92 +156,119 @@ class Engine:
         """Bytes of the log, as it was filled in."""
         return os.pread(self._fd, max(0, min(size, self.control.end - offset)), CONTROL_SIZE + offset)
 
-    def wait_for_change(self, seconds: float) -> None:
-        """Wait until the program says that it diverged, or for a moment."""
-        address = ctypes.addressof(self.control) + Control.diverged.offset
-        limit = (ctypes.c_long * 2)(0, int(seconds * 1e9))
-        ctypes.CDLL(None).syscall(202, ctypes.c_void_p(address), 0, 0, limit)
-
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> int:
         """Start the program, waiting, and let Frida enter it meanwhile. Returns its process id.
 
         `place` must follow, or `kill`.
         """
         find_program(argv[0], env, cwd)
-        self._keeper = spawn(argv, env, cwd)
-        self.pid = self._keeper.pid
-        self._entering = Future()
-        Thread(target=self._enter, args=[self._entering], daemon=True).start()
+        self._keeper = Keeper(self.control)
+        told = self._keeper.spawn(argv, env, cwd)
+        self.pid = told["pid"]
+        self._take_seat(self.pid, told["spare"])
         return self.pid
 
     def attach(self, pid: int) -> None:
         """Let Frida enter a running program; `place` must follow."""
         self.pid = pid
-        self._entering = Future()
-        self._enter(self._entering)
+        self._take_seat(pid, [])
 
-    def place(self, plan: Plan) -> None:
-        """Put the stubs of a plan in their places."""
+    def place(self, plan: Plan, image: Image | None = None) -> None:
+        """Put the stubs of a plan in their places in the first program."""
         self.plan = plan
         control = self.control
         control.mode, control.tool_pid, control.pid = plan.mode, os.getpid(), self.pid
         control.task = control.task or self.pid
         try:
-            self._place()
+            self._message = plan.message()
+            self._message.update(control=CONTROL_SIZE, area=self.area_size, replaying=plan.mode == REPLAY)
+            self._place(self.pid, image or Image(control.task))
         except BaseException:
             if self._keeper is not None:
                 self.kill()
             raise
+        for path in (self.path, self._news_path):
+            with suppress(OSError):
+                os.unlink(path)
+
+    def spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str, path: str, image: Image) -> int:
+        """Start another program that plays a part of the recording, up to its entry point. Raises
+        RrPyError.
+        """
+        assert self._keeper is not None
+        told = self._keeper.spawn(argv, env, cwd if os.path.isdir(cwd) else None, path, image.descriptors())
+        self._take_seat(told["pid"], told["spare"])
+        return int(told["pid"])
+
+    def enter(self, pid: int, image: Image) -> None:
+        """Put the stubs into another program, which waits at its entry point. Raises EngineError."""
+        if self.plan.mode == RECORD:
+            self._take_seat(pid, [])
+        self._place(pid, image)
+
+    def go(self, pid: int) -> None:
+        """Let a program run that waits at its entry point."""
+        if self._keeper is not None:
+            self._keeper.go(pid)
 
     def resume(self) -> None:
-        """Let a started program run."""
-        if self._keeper is not None:
-            self._keeper.go()
+        """Let the first program run."""
+        self.go(self.pid)
 
-    def stack(self, tid: int) -> list[tuple[str, int]]:
+    def news(self) -> list[dict[str, Any]]:
+        """What became of other programs: messages `image`, `unrecorded`, `ended` of the keeper."""
+        found = []
+        for message in self._keeper.news() if self._keeper is not None else []:
+            if message["is"] == "ended" and message["pid"] == self.pid:
+                self._status = int(message["status"])
+            else:
+                found.append(message)
+        return found
+
+    def stack(self, tid: int, pid: int = 0) -> list[tuple[str, int]]:
         """Return addresses of a thread: a module's path, an offset in it. None where it cannot be told."""
-        found: Future[list[tuple[str, int]]] = Future()
-
-        def ask() -> None:
-            with suppress(Exception):
-                found.set_result([(str(a), int(b)) for a, b in self._script.exports_sync.stack(tid)])
-
-        Thread(target=ask, daemon=True).start()
-        try:
-            return found.result(_ANSWER_SECONDS)
-        except TimeoutError:
-            return []
+        seat = self._seats.get(pid or self.pid)
+        return seat.stack(tid) if seat is not None else []
 
     def modules(self) -> list[tuple[int, int, str]]:
-        try:
-            return [(int(base, 16), size, path) for base, size, path in self._script.exports_sync.modules()]
-        except Exception:
-            return []
+        seat = self._seats.get(self.pid)
+        return seat.modules() if seat is not None else []
 
     def detach(self) -> None:
         """Take the stubs out of a process that goes on; their code stays for threads still in it."""
-        with suppress(Exception):
-            self._script.exports_sync.stop()
-        with suppress(Exception):
-            self._script.eternalize()
-        with suppress(Exception):
-            self._session.detach()
+        for seat in self._seats.values():
+            seat.detach()
 
-    def kill(self) -> None:
-        for pid in [self.pid, *(self.children() if self.plan.mode == REPLAY else [])]:
+    def kill(self, others: Iterable[int] = ()) -> None:
+        """End the first program, and in replay all that play with it."""
+        for pid in [self.pid, *others, *(self.children() if self.plan.mode == REPLAY else [])]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def poll(self) -> int | None:
-        """The wait status of the started program once it has ended, None before."""
-        return self._keeper.poll() if self._keeper is not None else None
+    @property
+    def status(self) -> int | None:
+        """The wait status of the first program once it has ended, None before; `news` learns of it."""
+        return self._status
 
     def children(self) -> list[int]:
-        """Recorded or replaying processes that the program made and that live."""
-        return [pid for pid in self.control.kids if pid and _lives(pid)]
+        """Recorded or replaying processes that the programs made and that live."""
+        kids = self.control.kids
+        for i, pid in enumerate(kids):
+            if pid and not _lives(pid):
+                kids[i] = 0
+        return [pid for pid in kids if pid]
+
+    def forget(self, pid: int) -> None:
+        """A process is no longer recorded."""
+        kids = self.control.kids
+        for i, known in enumerate(kids):
+            if known == pid:
+                kids[i] = 0
 
     def close(self) -> None:
         if self._keeper is not None:
+            if self._status is None:
+                self.kill()
             self._keeper.close()
         for path in (self.path, self._news_path):
             with suppress(OSError):
@@ -280,75 +279,29 @@ class Engine:
         os.close(self._fd)
         os.close(self._news)
 
-    def _enter(self, entered: Future[tuple[Any, Any]]) -> None:
-        """Import Frida, which takes a while, and load the script; in a thread, while interfaces are read."""
-        try:
-            import frida
+    def _take_seat(self, pid: int, spare: Sequence[int]) -> None:
+        self._seats[pid] = Seat(pid, spare, self._told)
 
-            session = frida.get_local_device().attach(self.pid)
-            agent = (files("interposer.library") / "agent.js").read_text(encoding="utf-8")
-            script = session.create_script(agent)
-            script.on("message", self._message)
-            script.load()
-            entered.set_result((session, script))
-        except BaseException as why:
-            entered.set_exception(why)
-
-    def _place(self) -> None:
-        message = self.plan.message()
-        message.update(
-            path=self.path,
-            control=CONTROL_SIZE,
-            area=self.area_size,
-            replaying=self.plan.mode == REPLAY,
-            news=self._news_path,
-            spare=[*self._keeper.spare] if self._keeper is not None else [],
+    def _place(self, pid: int, image: Image) -> None:
+        seat = self._seats[pid]
+        mine = f"/proc/{os.getpid()}/fd"
+        started = self._keeper is not None
+        seat.place(
+            {
+                **self._message,
+                "path": f"{mine}/{self._fd}" if started else self.path,
+                "news": f"{mine}/{self._news}" if started else self._news_path,
+                "starting": started,
+                "image": image.message(replaying=self.plan.mode == REPLAY),
+            },
+            leave=self.plan.mode == RECORD,
         )
-        self._session, self._script = self._entered()
-        message["foreign"] = _frida_ranges(self.pid)
-        message["others"] = _others(self.pid) if self.plan.mode != WATCH else []
-        import frida
 
-        try:
-            self._script.exports_sync.start(message)
-        except frida.core.RPCException as why:
-            raise EngineError(f"the stubs cannot be made: {why.args[0]}", "See docs/interfaces.md.") from None
-        except frida.InvalidOperationError:
-            text = f"process {self.pid} ended while stubs were put into it"
-            raise EngineError(text, "Try again.") from None
-        for path in (self.path, self._news_path):
-            with suppress(OSError):
-                os.unlink(path)
-        if self.plan.mode == RECORD:
-            self._script.eternalize()
-            self._session.detach()
-
-    def _entered(self) -> tuple[Any, Any]:
-        """What `_enter` came to. Raises EngineError."""
-        assert self._entering is not None
-        why = self._entering.exception()
-        if why is None:
-            return self._entering.result()
-        import frida
-
-        known = (
-            frida.ProcessNotFoundError,
-            frida.PermissionDeniedError,
-            frida.ProcessNotRespondingError,
-            frida.TransportError,
-            frida.NotSupportedError,
-            frida.InvalidOperationError,
-        )
-        if isinstance(why, known):
-            text = f"Frida cannot enter process {self.pid}: {why}"
-            raise EngineError(text, "Check the number, and that the process is yours.") from None
-        raise why
-
-    def _message(self, message: Mapping[str, Any], data: object) -> None:
-        self.errors.append(str(message.get("description", message)))
+    def _told(self, text: str) -> None:
+        self.errors.append(text)
 
     def read_news(self) -> None:
-        """Take in what the script has written: modules that were loaded, functions that were found."""
+        """Take in what the scripts have written: modules that were loaded, functions that were found."""
         self._news_rest += os.read(self._news, 1 << 24)
         *lines, self._news_rest = self._news_rest.split(b"\n")
         for line in lines:
@@ -365,22 +318,6 @@ def _lives(pid: int) -> bool:
             return file.read().rpartition(") ")[2][:1] not in ("Z", "X")
     except OSError:
         return False
-
-
-def _others(pid: int) -> list[int]:
-    """Threads of a program that has not begun: Frida's, which are to take no signal that is the program's."""
-    return [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) != pid]
-
-
-def _frida_ranges(pid: int) -> list[tuple[str, int]]:
-    """Where Frida's own code lies in a process: address (as text, for JavaScript) and size."""
-    found = []
-    with suppress(OSError), open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            if "frida" in line and "r-xp" in line:
-                start, end = (int(word, 16) for word in line.split()[0].split("-"))
-                found.append((hex(start), end - start))
-    return found
 
 
 def find_program(name: str, env: Mapping[str, str], cwd: str | None) -> str:

@@ -191,8 +191,10 @@ class _Stub:
         call = f"rr_o({_arguments(f.parameters)}{', rr_ap' if f.variadic else ''})"
         dots = ", ..." if f.variadic else ""
         enter = "rr_enter_ordered" if f.ordered else "rr_enter"
-        if f.special == "exec":
+        if f.special in ("exec", "fork"):
             enter = "rr_enter_anywhere"
+        elif f.special == "end":
+            enter = "rr_enter_end"
         number = self.numbered.functions[f.name]
         before = self._before()
         after = self._after()
@@ -212,9 +214,23 @@ class _Stub:
             return [*lines, f"\trr_jump({f.parameters[0].name}); {call};", "}"]
         if f.special == "sigaction":
             call = f"rr_foreign_sigaction((void *)rr_o, {_arguments(f.parameters)})"
+        swallow = ""
+        caller = "(u64)__builtin_return_address(0)"
+        if f.special == "exec":
+            lines += [
+                "\tvoid *rr_k;",
+                f"\tif (rr_spawned()) {{ rr_k = rr_knock(0, {self._path()}); result = {call}; "
+                "rr_stays(rr_k); return result; }",
+            ]
+        elif f.special == "output":
+            fd, what, size = (parameter.name for parameter in f.parameters)
+            lines.append(
+                f"\tif (rr_orders({fd})) return ({f.returns.bare})rr_output({number}, rr_o, {fd}, "
+                f"{what}, {size}, {int(f.name == 'writev')}, {caller});"
+            )
+            swallow = f"if (rr_swallows({fd})) return rr_size({what}, {size}, {int(f.name == 'writev')}); "
         lines.append(
-            f"\tif (!{enter}(&rr_c, {number}, (u64)__builtin_return_address(0))) "
-            f"{{ {_returning(f.returns, call)} }}"
+            f"\tif (!{enter}(&rr_c, {number}, {caller})) {{ {swallow}{_returning(f.returns, call)} }}"
         )
         assign = "" if f.returns.kind == "void" else "result = "
         done = "\treturn;" if f.returns.kind == "void" else "\treturn result;"
@@ -241,6 +257,10 @@ class _Stub:
             words += [SIGNAL_FLAGS[f.special]] if f.special in SIGNAL_FLAGS else []
             stub = "rr_signal" if f.special in SIGNAL_FLAGS else f"rr_{f.special}"
             return [*lines, f"\treturn {stub}(&rr_c, {', '.join(words)});", "}"]
+        if f.special == "end":
+            return [*lines, "\trr_end_process(&rr_c);", f"\t{call};", "}"]
+        if f.special == "starts":
+            lines.append("\trr_starts(&rr_c);")
         lines.append("\trr_exec(&rr_c);" if f.special == "exec" else "\trr_begin(&rr_c);")
         streams = [extra for extra in f.outputs if extra.kind == "stream"]
         if streams:
@@ -261,6 +281,9 @@ class _Stub:
             )
         else:
             take = "" if f.returns.kind == "void" else " " + _from_word("rr_c.result", "result", f.returns)
+            if f.special == "exec":
+                call = f"rr_k = rr_knock(&rr_c, {self._path()}); {assign}{call}; rr_stays(rr_k)"
+                assign = ""
             made = f"{INSIDE}{assign}{call};{OUTSIDE}"
             if self.nested:
                 made = f"rr_open(&rr_c); {assign}{call}; rr_shut(&rr_c);"
@@ -268,6 +291,10 @@ class _Stub:
         if streams:
             lines.append("\tif (rr_c.replaying) rr_stream_answered(&rr_c);")
         return [*lines, *after, f"\t{self._marks(live=False)}rr_leave(&rr_c);", done, "}"]
+
+    def _path(self) -> str:
+        """The path of what becomes of a process, 0 where it is named by a descriptor."""
+        return next((p.name for p in self.f.parameters if p.name == "path"), "0")
 
     def _marks(self, *, live: bool) -> str:
         """What a call does beyond its arguments: output descriptors and streams, the program's pointers."""
@@ -289,10 +316,6 @@ class _Stub:
             case "wait":
                 status = next((p.name for p in self.f.parameters if p.name == "status"), "(int *)0")
                 return f"rr_waited(&rr_c, result, {status}); "
-            case "exec":
-                return "rr_exec_failed(&rr_c); "
-            case "starts":
-                return "rr_started(&rr_c); "
             case "epoll_ctl":
                 return f"rr_epoll_ctl(&rr_c, {self.f.parameters[-1].name}); "
             case "epoll_wait":

@@ -8,6 +8,9 @@ extern void *realloc(void *, u64);
 
 struct rr_slot { u32 state, nevents, payload_used, last; u64 first_event, sequence; u8 pad[32]; };
 #define KIDS 64u
+#define KNOCKS 32u
+/* A process that is about to become another program: see family.c. */
+struct rr_knock { u32 state, pid, tid, task; u64 path, pad; };
 struct rr_ctl {
 	u32 task, mode, tool_pid, pid;
 	u32 lock, slot, sealed, turn;
@@ -19,8 +22,9 @@ struct rr_ctl {
 	u64 div_args[6];
 	u32 div_len, full, waiting, unseen;
 	u8 div_data[1024];
-	u32 execs, broken, kids[KIDS];
+	u32 out_lock, knock, broken, pad3, kids[KIDS];
 	u64 lives, lives_done, schedule, nschedule, most_lives, most_done; u32 ends_by, inexact, lost, pad2;
+	struct rr_knock knocks[KNOCKS];
 };
 #define SLOTS 8
 #define SLOT_SIZE 0x100000u
@@ -47,6 +51,7 @@ struct rr_state {
 	u64 nforeign, foreign[32][2];
 	struct rr_thread *table[THREADS];
 	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2]; u32 is_kid, signal_nr; u64 acted, interrupts; struct rr_action action[65];
+	u32 pid, task, last, pad2; u64 base;
 	struct rr_seen files[FILES];
 	void (*callbacks[8192])(struct rr_event *e);
 };
@@ -74,6 +79,34 @@ static void add(u32 *p, u32 v) { __asm__ volatile("lock; addl %1,%0" : "+m"(*p) 
 static u64 tcb(void) { u64 p; __asm__ volatile("movq %%fs:0,%0" : "=r"(p)); return p; }
 static void pause_(void) { __asm__ volatile("pause" : : : "memory"); }
 static void lock(u32 *p) { u32 n = 0; while (xchg(p, 1)) { if (++n < 200) pause_(); else { syscall(24); n = 100; } } }
+/* Whether a process has ended: /proc/PID/stat says Z or X behind the name's last parenthesis, or is not there. */
+static int dead(u32 pid)
+{
+	char text[512], *at = text + 40; i64 n, i, file, found = 1;
+	memcpy(at, "/stat", 6);
+	for (n = pid; n; n /= 10) *--at = '0' + n % 10;
+	at -= 6; memcpy(at, "/proc/", 6);
+	if ((file = syscall(2, at, 0, 0)) < 0) return 1;
+	n = syscall(0, file, text, sizeof(text));
+	syscall(3, file);
+	for (i = 0; i + 2 < n; i++) if (text[i] == ')') found = text[i + 2] == 'Z' || text[i + 2] == 'X';
+	return found;
+}
+/* A lock of all processes of the recording. It holds its owner's number: an owner that has ended gives it up.
+ * Who is patient waits as long as it takes, others a fifth of a second, and then go on without: returns 0. */
+static int lock_shared(u32 *p, int patient)
+{
+	u32 n = 0, owner; u64 t[2];
+	while (!swap(p, 0, rr_state.pid)) {
+		owner = *(volatile u32 *)p;
+		if (++n < 200) { pause_(); continue; }
+		if (n < 400) { syscall(24); continue; }
+		if (owner && n % 16 == 0 && dead(owner) && swap(p, owner, rr_state.pid)) return 1;
+		if (!patient && n > 600) return 0;
+		t[0] = 0; t[1] = 1000000; syscall(202, p, 0, owner, t, (void *)0, 0);
+	}
+	return 1;
+}
 static void unlock(u32 *p) { __asm__ volatile("" : : : "memory"); xchg(p, 0); }
 static u64 clock(void) { u64 t[2]; clock_gettime(1, t); return t[0] * 1000000000UL + t[1]; }
 static u64 tsc(void) { u32 a, d; __asm__ volatile("rdtsc" : "=a"(a), "=d"(d)); return ((u64)d << 32) | a; }
@@ -105,8 +138,8 @@ static struct rr_thread *self(void)
 	u64 me = tcb(); u32 i = (u32)((me >> 6) * 2654435761u) % THREADS;
 	struct rr_thread *t;
 	while ((t = table[i]) != 0) { if (t->tcb == me) return t; i = (i + 1) % THREADS; }
-	if (!main_thread && (u32)syscall(186) == ctl->pid) {
-		main_thread = t = pages(4096); t->tcb = me; t->id = ctl->task; table[i] = t; return t;
+	if (!main_thread && (u32)syscall(186) == rr_state.pid) {
+		main_thread = t = pages(4096); t->tcb = me; t->id = rr_state.task; t->points = rr_state.base; table[i] = t; return t;
 	}
 	return ctl->mode == RR_M_WATCH ? watched() : 0;
 }
@@ -165,9 +198,18 @@ static struct rr_slot *slot_at(u32 i) { return (struct rr_slot *)(area + (u64)(i
 
 static int alive(void) { return syscall(62, ctl->tool_pid, 0) == 0; }
 
+static u32 filled(struct rr_slot *s)
+{
+	struct rr_event *last = (struct rr_event *)((u8 *)s + EVENTS_OFF) + s->nevents - 1;
+	return s->nevents ? last->payload_off + last->payload_len : 0;
+}
+
 static struct rr_slot *room(u32 n)
 {
 	struct rr_slot *s = slot_at(ctl->slot);
+	/* Another process may have been killed at any place below: what it left half done is made good. */
+	if (ctl->sequence > ctl->slot && s->state != 1) { ctl->slot++; s = slot_at(ctl->slot); }
+	if (s->state == 1) { ctl->events = s->first_event + s->nevents; s->payload_used = filled(s); }
 	if (s->state == 1 && s->nevents < SLOT_EVENTS && s->payload_used + n <= PAYLOAD_MAX) return s;
 	if (s->state == 1) { s->state = 2; ctl->slot++; ctl->sealed++; wake(&ctl->sealed); s = slot_at(ctl->slot); }
 	while (s->state != 0) {
@@ -175,9 +217,10 @@ static struct rr_slot *room(u32 n)
 		wait_(&s->state, 2, 50000000);
 		if (s->state != 0 && !alive()) { off = 1; return 0; }
 	}
-	s->nevents = 0; s->payload_used = 0; s->first_event = ctl->events; s->sequence = ctl->sequence++;
+	s->nevents = 0; s->payload_used = 0; s->first_event = ctl->events; s->sequence = ctl->slot;
 	__asm__ volatile("" : : : "memory");
 	s->state = 1;
+	ctl->sequence = ctl->slot + 1;
 	return s;
 }
 
@@ -203,12 +246,14 @@ static struct rr_event *append(struct rr_call *c, u8 flags, const u8 *data, u32 
 #define PIECE 524288u
 static void commit(struct rr_call *c, u8 flags)
 {
-	struct rr_thread *t = c->t; u64 n = t->len - c->base; u8 *p = t->buf + c->base;
-	lock(&ctl->lock);
+	struct rr_thread *t = c->t; u64 n = t->len - c->base, all = ~0UL, mask; u8 *p = t->buf + c->base; u32 shared = ctl->multi;
+	if (shared) syscall(14, 2, &all, &mask, 8);	/* not stopped or killed by a signal with the lock in hand */
+	lock_shared(&ctl->lock, 1);
 	u32 wrap = n > PIECE ? 16 : 0;
 	while (n > PIECE) { if (!append(c, flags | RR_L_PART, p, PIECE, 16)) break; p += PIECE; n -= PIECE; }
 	if (n <= PIECE) append(c, flags, p, (u32)n, wrap);
 	unlock(&ctl->lock);
+	if (shared) syscall(14, 2, &mask, (void *)0, 8);
 }
 
 /* ---- the log while replaying ---- */
@@ -216,7 +261,7 @@ static struct rr_event *event_at(u64 at) { return (struct rr_event *)(area + at)
 
 static void park(void)
 {
-	wake(&ctl->diverged);
+	add(&ctl->knock, 1); wake(&ctl->knock);
 	for (;;) syscall(34);
 }
 
@@ -239,6 +284,8 @@ static struct rr_event *turn(struct rr_call *c)
 		seen = *(volatile u32 *)&ctl->turn;
 		if (*(volatile u32 *)&ctl->stopped) park();
 		if (ctl->cursor >= ctl->end && ctl->ends_by && !rr_state.is_kid) die(ctl->ends_by);
+		/* The process was killed at this place; the tool does it again. */
+		if (rr_state.last == c->t->id) for (;;) syscall(34);
 		if (ctl->cursor >= ctl->end) diverge(c, D_END, 255, 0, 0);
 		e = event_at(*(volatile u64 *)&ctl->cursor);
 		if (e->task == c->t->id && e->kind == RR_LIBCALL) return e;
@@ -252,7 +299,10 @@ static struct rr_event *turn(struct rr_call *c)
 
 static void consumed(struct rr_event *e)
 {
+	if (e->time_out == ~0UL) rr_state.last = e->task;
 	ctl->event_no++; ctl->cursor += 96 + e->payload_len;
+	/* The next program of the family begins: the tool lets it go. */
+	if (ctl->cursor < ctl->end && event_at(ctl->cursor)->kind == RR_EXECED) { add(&ctl->knock, 1); wake(&ctl->knock); }
 	if (ctl->multi) { add(&ctl->turn, 1); if (*(volatile u32 *)&ctl->waiting) wake(&ctl->turn); }
 }
 
@@ -558,18 +608,26 @@ void *rr_strings_of(struct rr_event *e, int arg)
 	return x + 1;
 }
 
-void rr_leave(struct rr_call *c)
+/* The end of a call in the log; returns what errno is then. */
+static int logged(struct rr_call *c, int code)
 {
-	struct rr_thread *t = c->t; int code = *__errno_location(); struct rr_region *r;
-	if (off) { t->call = c->outer; t->len = c->base; t->depth = 0; return; }
+	struct rr_region *r;
 	if (c->replaying) {
 		r = (struct rr_region *)(c->end - 24);
 		if ((c->e->flags & RR_L_ERRNO) && r->kind == RR_R_INFO) code = *(i32 *)(r + 1); else code = c->errno_in;
 		consumed(event_at(ctl->cursor));
-	} else {
-		if (code != c->errno_in) { *(i32 *)region(c, RR_R_INFO, 255, 0, 8) = code; c->flags |= RR_L_ERRNO; }
-		commit(c, c->flags);
+		return code;
 	}
+	if (code != c->errno_in) { *(i32 *)region(c, RR_R_INFO, 255, 0, 8) = code; c->flags |= RR_L_ERRNO; }
+	commit(c, c->flags);
+	return code;
+}
+
+void rr_leave(struct rr_call *c)
+{
+	struct rr_thread *t = c->t; int code = *__errno_location();
+	if (off) { t->call = c->outer; t->len = c->base; t->depth = 0; return; }
+	code = logged(c, code);
 	t->call = c->outer;
 	t->len = c->base;
 	*__errno_location() = code;

@@ -6,7 +6,7 @@ struct rr_event { u32 task; u8 kind, flags; u16 nr; u64 ip; u64 args[6]; i64 res
 struct rr_region { u64 addr; u32 len; u8 kind, arg; u16 full_hi; };
 
 #define RR_LIBCALL 18
-#define RR_TASK_START 6
+#define RR_EXECED 15
 enum { RR_L_CALLBACK = 1, RR_L_RETURN = 2, RR_L_PART = 4, RR_L_ERRNO = 8, RR_L_RELEASE = 16, RR_L_ENTER = 32, RR_L_AHEAD = 64, RR_L_SIGNAL = 128 };
 enum { RR_R_OUT = 1, RR_R_IN = 2, RR_R_REGS = 5, RR_R_INFO = 6, RR_R_SIZE = 9 };
 enum { RR_M_OFF = 0, RR_M_RECORD = 1, RR_M_REPLAY = 3, RR_M_WATCH = 4 };
@@ -31,10 +31,19 @@ extern int rr_enter_ordered(struct rr_call *c, u32 nr, u64 ip);
 extern int rr_enter_callback(struct rr_call *c, u32 nr, u64 ip);
 extern int rr_enter_anywhere(struct rr_call *c, u32 nr, u64 ip);
 extern int rr_fork(struct rr_call *c, void *orig);
+extern int rr_orders(int fd);
+extern int rr_swallows(int fd);
+extern i64 rr_size(const void *from, i64 n, int vector);
+extern i64 rr_output(u32 nr, void *orig, int fd, const void *from, i64 n, int vector, u64 ip);
+extern int rr_spawned(void);
+extern void *rr_knock(struct rr_call *c, const void *path);
+extern void rr_stays(void *knock);
+extern void rr_image(u32 task, u32 domain, u64 mask, u64 errors, u64 kind);
+extern void rr_starts(struct rr_call *c);
+extern void rr_end_process(struct rr_call *c);
+extern int rr_enter_end(struct rr_call *c, u32 nr, u64 ip);
 extern void rr_waited(struct rr_call *c, i64 pid, int *status);
 extern void rr_exec(struct rr_call *c);
-extern void rr_exec_failed(struct rr_call *c);
-extern void rr_started(struct rr_call *c);
 extern void rr_opened(struct rr_call *c, const char *path, int fd);
 extern void rr_held(struct rr_call *c);
 extern int rr_sigaction(struct rr_call *c, u32 nr, void *function, int s, const void *to, void *old);

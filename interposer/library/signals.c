@@ -156,7 +156,7 @@ static void advance(struct rr_thread *t)
 	t->next_where = AT_CALL; t->scheduled = 1;
 	while (t->at_due < ctl->nschedule) {
 		d = (struct rr_due *)(area + ctl->schedule) + t->at_due++;
-		if (d->task == t->id) { t->next_where = d->where; t->next_point = d->points; t->next_delay = d->delay; return; }
+		if (d->task == t->id && d->points >= rr_state.base) { t->next_where = d->where; t->next_point = d->points; t->next_delay = d->delay; return; }
 	}
 }
 

@@ -6,6 +6,7 @@ extern void *stdin, *stdout, *stderr;
 struct rr_file { u32 flags, pad; u8 *read_ptr, *read_end, *read_base, *write_base, *write_ptr, *write_end; };
 #define FILE_ENDS 0x30u	/* end of file, error */
 #define FILE_UNLOCKED 0x8000u
+#define FILE_PUTTING 0xa00u	/* being written, line by line */
 #define RR_A_AHEAD 250
 #define RR_A_WROTE 251
 #define RR_A_LAID 252
@@ -91,6 +92,16 @@ static u8 *room_for(u8 **buffer, u64 *have, u64 n)
 	return *buffer;
 }
 
+/* Standard output that leads elsewhere: room for macros, as it was recorded; what is in it nobody will write. */
+static void standard_stream(struct rr_file *f, struct rr_seen *s, u32 *x)
+{
+	u8 *p = room_for(&s->put, &s->put_size, x[3] + (u64)x[4] + 8);
+	f->flags = (f->flags & ~(FILE_ENDS | FILE_PUTTING)) | (x[0] & (FILE_ENDS | FILE_PUTTING));
+	f->write_base = f->read_base = f->read_ptr = f->read_end = p;
+	f->write_ptr = p + x[3]; f->write_end = f->write_ptr + x[4];
+	s->read_ptr = s->read_end = p; s->write_ptr = f->write_ptr; s->write_base = p;
+}
+
 /* After the call: flags and fill of the buffers, as macros look at them; in replay the bytes that macros take. */
 void rr_stream(struct rr_call *c, int arg, void *stream)
 {
@@ -103,8 +114,9 @@ void rr_stream(struct rr_call *c, int arg, void *stream)
 		x[3] = f->write_ptr - f->write_base; x[4] = f->write_end - f->write_ptr; x[5] = f->read_base != 0;
 	} else {
 		r = next(c, arg);
-		if (!r || f == stdout || f == stderr) return;
+		if (!r || rr_is_output(f)) return;
 		x = (u32 *)(r + 1);
+		if (f == stdout || f == stderr) { standard_stream(f, s, x); return; }
 		if (f == stdin) f->flags = (f->flags & ~FILE_ENDS) | (x[0] & FILE_ENDS); else f->flags = x[0] | FILE_UNLOCKED;
 		p = room_for(&s->taken, &s->taken_size, (u64)x[1] + x[2] + 8);
 		f->read_base = p; f->read_ptr = p + x[1]; f->read_end = f->read_ptr + x[2];

@@ -54,16 +54,6 @@ def test_streams_descriptors_and_tables(tool: Tool, build: Build, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
-def test_children(tool: Tool, build: Build) -> None:
-    """A child made by fork is recorded and replayed; one that becomes another program is told of."""
-    program = build("family", (PROGRAMS / "family.c").read_text())
-    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "libc", str(program), stdin=b"X")
-    assert recorded.status == 9
-    assert b"child has X" in recorded.out and b"by signal 9" in recorded.out
-    assert "3 other programs that the program started ran unrecorded" in recorded.err
-    same(tool, (recorded.out, 9))
-
-
 @pytest.mark.parametrize("binding", ["lazy", "now"])
 def test_library_loaded_late(tool: Tool, build: Build, tmp_path: Path, binding: str) -> None:
     """Its calls are seen, and those of functions looked up by name, whatever Frida makes of the functions."""

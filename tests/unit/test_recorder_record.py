@@ -372,8 +372,9 @@ def test_no_descriptor_is_left_open(trace: Path, tmp_path: Path) -> None:
 
 
 def test_a_virtual_machine_is_not_asked_for_what_the_dynamic_linker_asks(trace: Path) -> None:
-    """GIVEN a machine where each CPUID is left to the host, or cannot trap WHEN a program is recorded THEN the
-    linker's are replaced; on any other machine no code is changed."""
+    """GIVEN a machine where each CPUID is left to the host, or cannot trap WHEN a program is recorded THEN
+    the linker's are replaced; on any other machine no code is changed.
+    """
     virtual = "hypervisor" in Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
     assert run(trace, "true").status == 0
     with TraceReader.open(trace) as reader:

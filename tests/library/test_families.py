@@ -1,0 +1,80 @@
+"""Programs that start other programs, recorded and replayed at the C library as one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.library.conftest import PROGRAMS, Build, Tool, both, need, same
+
+SHELL = """
+echo one; ls d; (echo sub; /bin/echo in); ls d | wc -l
+x=$(cat f | sort -r); echo $x
+no-such; echo $?
+(date +%N; echo error >&2) 2>&1 | cat
+cat f > copy; cat copy
+"""
+PYTHON = """
+import os, subprocess
+print(subprocess.run(["date", "+%N"], capture_output=True).stdout, flush=True)
+subprocess.run("echo shell; cat f; exit 2", shell=True)
+print(os.popen("date +%N; echo p").read(), os.system("date +%N; exit 4"), flush=True)
+child = os.posix_spawn("/usr/bin/sort", ["sort", "f"], os.environ)
+print(os.waitpid(child, 0)[1])
+"""
+MAKEFILE = "all: a b\n\tcat a f\na:\n\t@date +%N > a; ls d\nb:\n\t@/bin/echo b\n"
+
+
+def test_children(tool: Tool, build: Build) -> None:
+    """Children made by fork are recorded and replayed, and what they and the program itself become."""
+    program = build("family", (PROGRAMS / "family.c").read_text())
+    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "libc", str(program), stdin=b"X")
+    assert recorded.status == 9
+    assert b"child has X" in recorded.out and b"by signal 9" in recorded.out
+    assert "unrecorded" not in recorded.err
+    same(tool, (recorded.out, 9))
+    tree = tool("ps", "t.bin").out
+    assert b"true words" in tree and b"sh -c 'exit 9'" in tree
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dash", "-c", SHELL],
+        ["/usr/bin/python3", "-c", PYTHON],
+        ["make", "-s"],
+        ["sh", "-c", "exec ls -l f"],
+        ["./script", "word"],
+    ],
+    ids=["shell", "python", "make", "exec", "script"],
+)
+def test_programs_that_programs_start(tool: Tool, tmp_path: Path, command: list[str]) -> None:
+    """Each program's calls are answered from the log, and what they print comes in the recorded order."""
+    need(command[0] == "./script" or shutil.which(command[0]), command[0])
+    (tmp_path / "f").write_text("b\na\nc\n")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "e").write_text("x")
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    (tmp_path / "inner").write_text("#!/bin/sh\necho inner $1; cat f\n")
+    (tmp_path / "script").write_text("#!/usr/bin/env sh\n./inner $1; ./inner 2\n")
+    for name in ("inner", "script"):
+        (tmp_path / name).chmod(0o755)
+    expected = both(tool, "libc", *command)
+    assert expected[0] and expected[1] == 0
+    for name in ("f", "d/e", "a", "copy", "Makefile"):
+        (tmp_path / name).unlink(missing_ok=True)
+    same(tool, expected)
+    assert not (tmp_path / "a").exists() and not (tmp_path / "copy").exists()
+
+
+def test_a_static_program_that_is_started_is_told_of(tool: Tool, build: Build) -> None:
+    build("static", '#include <stdio.h>\nint main() { puts("static"); }', "-static")
+    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "libc", "sh", "-c", "./static; echo after")
+    assert recorded.out == b"static\nafter\n"
+    told = "/static ran unrecorded: it is linked statically; its output is not in the replay"
+    assert told in recorded.err
+    replayed = tool("replay", "t.bin")
+    assert (replayed.out, replayed.status) == (b"after\n", 0)
+    assert told in replayed.err
