@@ -16,7 +16,6 @@ from tui.model.query.complete import complete
 from tui.model.query.evaluate import cost_of
 from tui.model.query.fields import FIELDS, Cost, integer, nanoseconds
 from tui.model.query.language import And, Compare, Not, Or, QueryError, parse, quote
-from tui.model.search import Search, search_query
 from tui.model.trace import TraceModel
 
 
@@ -207,45 +206,3 @@ def test_completion_prefers_what_the_trace_has() -> None:
     calls = complete("call == ", 8, lambda field: ["writev"])
     assert calls[0].text == "writev"
     assert calls[0].help == "in this trace"
-
-
-def test_search_goes_both_ways_and_counts(server: TraceModel) -> None:
-    """GIVEN a search WHEN going on and back THEN hits come in order, and each has its number."""
-    view = server.view()
-    server.fill(view)
-    query = search_query("users.db")
-    assert query is not None
-    search = Search(server, view, query)
-    first = search.next(-1, 1)
-    assert first is not None
-    second = search.next(first, 1)
-    assert second is not None
-    assert search.next(second, -1) == first
-    assert search.ordinal(first) is None
-    total = search.count()
-    assert search.complete
-    assert search.ordinal(second) == 2
-    assert search.is_hit(first)
-    expected = brute(server, lambda e: any("users.db" in p for p in e.paths) or _label(server, e))
-    assert total == len(expected)
-
-
-def _label(model: TraceModel, event: Decoded) -> bool:
-    return any("users.db" in model.label(event.row, fd) for fd in event.descriptors)
-
-
-def test_search_minds_case_only_with_capitals() -> None:
-    """GIVEN search texts WHEN made THEN capitals matter only where there are some, /x/ is a pattern."""
-    for text, line, hit in [
-        ("abc", "xABCx", True), ("ABC", "abc", False), ("/a.c/", "aXc", True), ("a.c", "aXc", False),
-    ]:  # fmt: skip
-        query = search_query(text)
-        assert query is not None
-        assert isinstance(query.root, Or)
-        part = query.root.parts[0]
-        assert isinstance(part, Compare)
-        assert part.pattern is not None
-        assert bool(part.pattern.match(line)) is hit
-    with pytest.raises(QueryError):
-        search_query("/(/")
-    assert search_query("") is None
