@@ -193,6 +193,7 @@ class GlobalFlag(IntFlag):
     NO_FAULT_CPUID = 4
     WATCH_CODE = 8
     STAMP = 16
+    LATE_FAULT = 32
 
 
 class Msg(IntEnum):

@@ -19,22 +19,20 @@ from tracefile import BootImage, BootMapping, DomainStart
 
 _PROT = {"r": 1, "w": 2, "x": 4}
 _MAP_SHARED, _MAP_PRIVATE = 1, 2
-_AT_BASE, _AT_EUID, _AT_EGID = 7, 12, 14
+_AT_EUID, _AT_EGID = 12, 14
 _PIECE_MAX = 64 << 20
 
 
 class Core(NamedTuple):
     """The core and where its descriptors are in every recorded process.
 
-    CPUID instructions are replaced wherever the program has them (`patch_cpuid`), or in the dynamic linker
-    (`patch_linker`), which executes dozens of them.
+    `patch_cpuid`: CPUID instructions are replaced.
     """
 
     image: Image
     fd_base: int
     image_fd: int
     patch_cpuid: bool
-    patch_linker: bool
 
 
 class Parent(NamedTuple):
@@ -86,10 +84,9 @@ def examine(
     mappings: list[BootMapping] = []
     patches: list[int] = []
     sources = _Sources(pid, state.exe)
-    linker = _linker(state) if core.patch_linker else None
     try:
         for mapping in state.mappings:
-            search = mapping.executable and (core.patch_cpuid or mapping.path == linker)
+            search = mapping.executable and core.patch_cpuid
             number, sites = _keep(mapping, sources, files, search, memory)
             patches += sites
             changed = tuple(page for page in state.changed if mapping.start <= page.address < mapping.end)
@@ -207,12 +204,6 @@ class _Sources:
         for fd in self._fds.values():
             if fd is not None:
                 os.close(fd)
-
-
-def _linker(state: ImageState) -> str | None:
-    """The path of the dynamic linker that the kernel mapped for the program; None for a static one."""
-    base = dict(state.auxv).get(_AT_BASE, 0)
-    return next((one.path for one in state.mappings if one.start <= base < one.end and one.is_file), None)
 
 
 def _keep(

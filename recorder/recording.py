@@ -65,13 +65,13 @@ def record(options: RecordOptions) -> RecordResult:
         finally:
             theirs.close()
         try:
-            patch_cpuid = not kernel.has_cpuid_faulting()
-            _fill(page, options, child.fd_base, patch_cpuid)
+            cpuid = _cpuid_flags()
+            _fill(page, options, child.fd_base, cpuid)
             writer = _create(options, page)
         except BaseException:
             child.abandon()
             raise
-        core = images.Core(core_image, child.fd_base, abi.FD_IMAGE, patch_cpuid, _is_virtual())
+        core = images.Core(core_image, child.fd_base, abi.FD_IMAGE, patch_cpuid=bool(cpuid))
         with _subreaper():
             return _record(options, child, writer, core, hello, page)
     finally:
@@ -160,7 +160,7 @@ def _create(options: RecordOptions, page: GlobalPage) -> TraceWriter:
     return TraceWriter.create(options.trace, meta)
 
 
-def _fill(page: GlobalPage, options: RecordOptions, fd_base: int, patch_cpuid: bool) -> None:
+def _fill(page: GlobalPage, options: RecordOptions, fd_base: int, cpuid: abi.GlobalFlag) -> None:
     """Tell every recorded process how this recording is done."""
     fields = page.fields
     fields.mode = abi.RingState.RECORDING
@@ -171,13 +171,11 @@ def _fill(page: GlobalPage, options: RecordOptions, fd_base: int, patch_cpuid: b
     fields.slice_ns = _SLICE_NS
     if options.chaos is not None:
         fields.seed = options.chaos or int.from_bytes(os.urandom(7), "little") + 1
-    flags = 0
+    flags = cpuid
     if os.environ.get("RR_PY_PATCH") == "0":
         flags |= abi.GlobalFlag.NO_PATCH
     if options.one_domain:
         flags |= abi.GlobalFlag.ONE_DOMAIN
-    if patch_cpuid:
-        flags |= abi.GlobalFlag.NO_FAULT_CPUID | abi.GlobalFlag.WATCH_CODE
     fields.flags = flags
     with suppress(OSError):
         out = os.fstat(1)
@@ -211,9 +209,16 @@ def _meta(options: RecordOptions, page: GlobalPage) -> Mapping[str, Any]:
     }
 
 
-def _is_virtual() -> bool:
-    """Whether this is a virtual machine, where each CPUID takes the host microseconds."""
-    return "hypervisor" in _processor().get("cpu_flags", "").split()
+def _cpuid_flags() -> abi.GlobalFlag:
+    """How CPUID is recorded here: by a trap, by replacing the instruction, or by both.
+
+    In a virtual machine each CPUID costs the host microseconds, and so does each switch between a task that
+    has the trap and one that has not.
+    """
+    if not kernel.has_cpuid_faulting():
+        return abi.GlobalFlag.NO_FAULT_CPUID | abi.GlobalFlag.WATCH_CODE
+    virtual = "hypervisor" in _processor().get("cpu_flags", "").split()
+    return abi.GlobalFlag.LATE_FAULT if virtual else abi.GlobalFlag(0)
 
 
 @lru_cache(maxsize=1)

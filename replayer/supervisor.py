@@ -35,6 +35,7 @@ from tracefile import TraceError, TraceReader
 _TICK = 0.1
 _JOINING, _COPY = 1, 2
 _EVERY_TURN = 1 << 62
+_CPUID_FLAGS = abi.GlobalFlag.WATCH_CODE | abi.GlobalFlag.LATE_FAULT
 _TURN_TICK = 0.005
 _IDLE_TURN = 1.0
 _MAP_SHARED = 1
@@ -129,7 +130,7 @@ class Supervisor:
             fields.output_seq = _EVERY_TURN
             fields.replay_echo = 0
         flags = self.reader.meta.get("flags")
-        fields.flags = flags & abi.GlobalFlag.WATCH_CODE if isinstance(flags, int) else 0
+        fields.flags = flags & _CPUID_FLAGS if isinstance(flags, int) else 0
         if os.environ.get("RR_PY_PATCH") == "0" or self.debugging:
             fields.flags |= abi.GlobalFlag.NO_PATCH
         if self.stamped:

@@ -317,6 +317,7 @@ enum rr_global_flag {
   RR_GF_ONE_DOMAIN = 2,
   RR_GF_NO_FAULT_CPUID = 4, /* ARCH_SET_CPUID does not work here: CPUID sites are patched instead */
   RR_GF_WATCH_CODE = 8, /* ... and in code that the program makes: see jit.c */
+  RR_GF_LATE_FAULT = 32,   /* CPUID sites are patched, and CPUID traps once the program makes code: see latefault.c */
   RR_GF_STAMP = 16,     /* replaying: what the program writes is marked with process and event */
 };
 

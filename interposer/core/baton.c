@@ -71,6 +71,7 @@ taken:
     RING->grants++;
     RING->held_since = now_coarse();
     handed_over();
+    late_fault_follow(th);
   }
   if (unlikely(RING->spin_patience)) spin_arm(th);
 }

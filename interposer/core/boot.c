@@ -62,7 +62,8 @@ static u64 aux_value(u64 *auxv, u64 type) {
 static void map_global(void) {
   s64 got = SYS6(RR_NR_mmap, RR_GLOBAL, RR_GLOBAL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, HIDDEN(RR_FD_GLOBAL), 0);
   if (got != (s64)RR_GLOBAL) fatal("the shared pages cannot be mapped");
-  space.no_cpuid_fault = (GLOBAL->flags & RR_GF_NO_FAULT_CPUID) != 0;
+  space.late_fault = (GLOBAL->flags & RR_GF_LATE_FAULT) != 0;
+  space.no_cpuid_fault = space.late_fault || (GLOBAL->flags & RR_GF_NO_FAULT_CPUID) != 0;
   space.watch_code = (GLOBAL->flags & RR_GF_WATCH_CODE) != 0;
 }
 

@@ -100,6 +100,7 @@ struct space {
   u32 recording;        /* 1 recording, 0 replaying */
   u32 domain;
   u32 no_cpuid_fault;
+  u32 late_fault;       /* ... until the program makes code: see latefault.c */
   u32 watch_code;       /* CPUID is looked for in code that the program makes */
   u32 ncode;
   struct code_range code[MAX_CODE];
@@ -158,6 +159,7 @@ struct thread {
   u64 poke_hash[POKES]; /* of all registers, at every request since then */
   u32 poke_hashes;
   u32 pokes;
+  u32 cpuid_traps;      /* late_fault: CPUID traps for this thread */
   u32 timer, timer_armed; /* POSIX timer, its number + 1, that has it look whether it spins */
   u64 timer_wait, timer_events;
   u32 spun, spun_at;    /* it was stopped for spinning, at this place, */
@@ -472,6 +474,9 @@ void jit_mapped(u64 address, const u64 *args);
 void jit_forget(u64 address, u64 len);
 void jit_settle(u64 address, u64 len);
 int jit_fault(const u64 *regs, int sig);
+void late_fault(struct thread *th);
+void late_fault_call(struct thread *th, u64 nr, const u64 *args);
+void late_fault_follow(struct thread *th);
 
 /* ---- checksum.c ---- */
 void checksum_event(struct thread *th);

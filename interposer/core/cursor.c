@@ -125,6 +125,7 @@ void wait_turn(struct thread *th) {
     __atomic_store_n(&th->waiting, 1, __ATOMIC_RELEASE);
   }
   sleep_until_turn(th);
+  late_fault_follow(th);
   th->waiting = 0;
 }
 

@@ -186,6 +186,7 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
       int own = 0;
       if (shared) watch_file(&s);
       u32 file = log_mapped(th, args, (u64)result, &s, shared, &own);
+      if (!file && args[2] & PROT_EXEC) late_fault(th);
       if (shared)
         remember_shared((u64)result, len, &s, args[5], writable, file);
       else if (own)
@@ -231,6 +232,7 @@ static s64 record_shmat(struct thread *th, u64 nr, u64 *args, u64 ip) {
 
 s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
   s64 result;
+  late_fault_call(th, nr, args);
   if (nr != RR_NR_madvise && !++space.map_changes) space.map_changes = 1;
   if (nr == RR_NR_mmap && args[3] & MAP_GROWSDOWN) space.grows_down = 1;
   switch (nr) {
@@ -315,6 +317,7 @@ static void replay_mmap(struct thread *th, u64 *args, const struct rr_event *eve
     patch_all((u64)event->result, (const u32 *)(mapped + 1), mapped->npatches, args[2]);
   } else {
     u64 prot = args[3] & MAP_ANONYMOUS ? jit_protection(args) : args[2];
+    if (args[2] & PROT_EXEC) late_fault(th);
     if (SYS6(RR_NR_mmap, event->result, args[1], prot, flags | MAP_ANONYMOUS, -1, 0) != event->result) diverge(th, event);
   }
   jit_mapped((u64)event->result, args);
@@ -332,6 +335,7 @@ static void replay_brk(struct thread *th, const struct rr_event *event) {
 s64 replay_memory(struct thread *th, u64 nr, u64 *args, const struct rr_event *event) {
   s64 result = event->result, real = 0;
   int failed = result < 0 && result >= -4095;
+  late_fault_call(th, nr, args);
   switch (nr) {
     case RR_NR_mmap: replay_mmap(th, args, event); break;
     case RR_NR_brk: replay_brk(th, event); break;

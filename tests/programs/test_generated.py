@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from interposer import kernel
+
 from .conftest import Recorder
 
 
@@ -20,5 +24,19 @@ def test_cpuid_in_generated_code_is_recorded(programs: Callable[[str], Path], rr
     assert "CPUID(0x80000007, 0x0)" in shown
     assert "CPUID(0x80000006, 0x0)" in shown
     # AND it replays exactly
+    replayed = rr.replay("--verify")
+    assert (replayed.status, replayed.out) == (0, recorded.out)
+
+
+@pytest.mark.skipif(not kernel.has_cpuid_faulting(), reason="CPUID cannot trap here: docs/limits.md")
+def test_cpuid_traps_in_every_thread_once_there_is_other_code(
+    programs: Callable[[str], Path], rr: Recorder
+) -> None:
+    """GIVEN code made by mprotect while a thread waits, run by both and by a child, and code in shared memory
+    WHEN recorded THEN each CPUID in it is in the log."""
+    recorded = rr.record(programs("late_code"), options=["--checksum=25"])
+    shown = rr.run([*rr.tool, "dump", "-a", rr.trace], "shown").out.decode()
+    for leaf in (0x80000002, 0x80000003, 0x80000004, 0x80000005):
+        assert f"CPUID({leaf:#x}, 0x0)" in shown
     replayed = rr.replay("--verify")
     assert (replayed.status, replayed.out) == (0, recorded.out)
