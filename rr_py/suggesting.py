@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interfaces.libspec import Interface, load, shipped
-from interfaces.libspec.chooser import CALL_COST, OCTET_COST, Choice
+from interfaces.libspec.chooser import CALL_COST, OCTET_COST, Choice, choose, without
 from interfaces.libspec.components import components
 from interfaces.libspec.restrict import restrict
 from recorder.library import record_library
@@ -160,6 +160,41 @@ def measured(options: Sequence[RecordOptions], interfaces: Sequence[Interface]) 
             events, size = events + result.events, size + trace.stat().st_size
             problem = problem or _replays(Path(folder), trace, result)
     return Measured(events, size, problem)
+
+
+def smallest(
+    options: Sequence[RecordOptions],
+    choices: Sequence[Choice],
+    runs: Mapping[str, Run],
+    system: SystemRun,
+    tell: Callable[[str], None],
+) -> tuple[list[tuple[str, int, int]], Choice | None]:
+    """Measure the choices, cheapest first: a row (name, events, bytes) of each whose replay is the same, and
+    the smallest; None where the system calls are.
+
+    Where a recording at functions of the program does not replay, the choices without them follow.
+    """
+    rows: list[tuple[str, int, int]] = []
+    best: tuple[int, Choice] | None = None
+    left = list(choices)
+    while left:
+        choice = left.pop(0)
+        names = ", ".join(
+            [*(name for name in choice.interfaces if name != OWN), *sorted(choice.components(OWN))]
+        )
+        cut = measured(options, chosen(choice, runs, system.own))
+        if not cut.problem:
+            rows.append((names, cut.events, cut.size))
+            if cut.size <= system.size and (best is None or cut.size < best[0]):
+                best = cut.size, choice
+            continue
+        tell(f"a recording at {names} does not replay: {cut.problem}")
+        if choice.components(OWN):
+            left = [other for other in left if not other.components(OWN)]
+            plain = choose(without(choice.flows, OWN))
+            if all(other.cut != plain.cut for other in left):
+                left.insert(0, plain)
+    return rows, best[1] if best is not None else None
 
 
 def _replays(folder: Path, trace: Path, result: RecordResult) -> str:

@@ -46,11 +46,12 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The flows that are cut, and what logging them costs."""
+    """The flows that are cut, what logging them costs, and all flows it was chosen from."""
 
     cut: tuple[Flow, ...]
     inside: frozenset[str]
     cost: float
+    flows: tuple[Flow, ...] = ()
 
     @property
     def interfaces(self) -> tuple[str, ...]:
@@ -89,7 +90,26 @@ def choose(flows: Iterable[Flow]) -> Choice:
             graph.add_edge(flow.source, flow.target, capacity=flow.cost)
     cost, (inside, _) = networkx.minimum_cut(graph, ENVIRONMENT, PROGRAM)
     cut = tuple(flow for flow in flows if flow.source in inside and flow.target not in inside)
-    return Choice(cut, frozenset(inside) - {ENVIRONMENT}, float(cost))
+    return Choice(cut, frozenset(inside) - {ENVIRONMENT}, float(cost), tuple(flows))
+
+
+def choices(flows: Sequence[Flow], near: float = 1.5) -> list[Choice]:
+    """The minimum cut, and others that cost up to `near` times as much, cheapest first.
+
+    The others are the minimum cuts where a single interface, or none, may be cut besides those that can do
+    without: costs are estimates, and measuring tells which is smallest.
+    """
+    best = choose(flows)
+    found = {best.cut: best}
+    names = {flow.interface for flow in flows if flow.source != ENVIRONMENT}
+    for dropped in [*({name} for name in names), *(names - {name} for name in names), names]:
+        fewer = list(flows)
+        for name in dropped:
+            fewer = without(fewer, name)
+        choice = choose(fewer)
+        if choice.cost <= near * best.cost:
+            found.setdefault(choice.cut, choice)
+    return sorted(found.values(), key=lambda choice: choice.cost)
 
 
 def picture(flows: Sequence[Flow], choice: Choice) -> str:

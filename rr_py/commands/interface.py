@@ -149,11 +149,11 @@ def suggest_command(
     functions are watched, too. The data flow makes a graph; the suggestion is the minimum cut between
     environment and program.
     """
-    from interfaces.libspec.chooser import choose, picture, without
+    from interfaces.libspec.chooser import choices, picture
     from recorder import RecordOptions
     from recorder.library_profile import profile
     from rr_py.internal import OWN
-    from rr_py.suggesting import chosen, measured, system_run, text_of
+    from rr_py.suggesting import chosen, smallest, system_run, text_of
 
     runs_of = [list(program), *([program[0], *_words(args)] for args in also)]
     options = [RecordOptions(command=words) for words in runs_of]
@@ -162,30 +162,21 @@ def suggest_command(
     for one in options[1:]:
         system.add(system_run(one))
     flows, runs = profile(options, system.shares, system.own.interface(), say)
-    choice = choose(flows)
+    every = choices(flows)
+    choice = every[0]
     _show_functions(system)
     _show_flows(flows, choice)
-    interfaces = chosen(choice, runs, system.own)
-    at_calls = False
     click.echo("")
+    at_calls = False
     if measure:
         say("recording at the cut, and replaying that")
-        cut = measured(options, interfaces)
-        if cut.problem and choice.components(OWN):
-            names = ", ".join(sorted(choice.components(OWN)))
-            say(f"a recording at {names} does not replay ({cut.problem}): left out")
-            choice = choose(without(flows, OWN))
-            interfaces = chosen(choice, runs, system.own)
-            cut = measured(options, interfaces)
-        if cut.problem:
-            say(f"a recording at the cut does not replay: {cut.problem}")
-        at_calls = system.size < cut.size or bool(cut.problem)
-        rows = [("system calls", system.events, system.size), ("the cut", cut.events, cut.size)]
-        if system.own.interface() is None:
-            rows += [(f"only {name}", item.result.events, item.size) for name, item in runs.items()]
-        table(rows)
+        rows, best = smallest(options, every, runs, system, say)
+        table([("system calls", system.events, system.size), *rows])
+        at_calls = best is None
+        choice = best or choice
+    interfaces = chosen(choice, runs, system.own)
     if svg:
-        Path(svg).write_text(picture(flows, choice), encoding="utf-8")
+        Path(svg).write_text(picture(choice.flows, choice), encoding="utf-8")
     if at_calls:
         click.echo("suggested: the system-call interface: record without --interface")
         return
@@ -241,6 +232,6 @@ def _show_flows(flows: Sequence[Flow], choice: Choice) -> None:
 
 def table(rows: Sequence[tuple[str, int, int]]) -> None:
     """What each interface costs."""
-    click.echo(f"{'interface':14}  {'events':>10}  {'trace':>9}")
+    click.echo(f"{'interface':40}  {'events':>10}  {'trace':>9}")
     for name, events, octets in rows:
-        click.echo(f"{name:14}  {count(events):>10}  {size(octets):>9}")
+        click.echo(f"{name:40}  {count(events):>10}  {size(octets):>9}")

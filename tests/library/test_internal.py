@@ -219,3 +219,41 @@ def test_several_runs_together(tool: Tool, build: Build, tmp_path: Path) -> None
     assert "load_total (report)  changes the variable missing" in both, (both, done.err)
     bad = tool("interface", "suggest", "--also", '"no', "--", str(program), str(data))
     assert bad.status == 125 and "--also" in bad.err, bad.err
+
+
+LATE = """
+#include <stdio.h>
+#include <stdlib.h>
+int late;
+static __attribute__((noinline)) int reads(const char *path)
+{
+	static int calls;
+	char line[64];
+	int sum = 0;
+	FILE *file = fopen(path, "r");
+	while (fgets(line, sizeof(line), file))
+		sum += atoi(line);
+	fclose(file);
+	if (++calls > 15)
+		late = sum;
+	return sum;
+}
+int main(int count, char **words)
+{
+	int sum = 0;
+	for (int i = 0; i < 20; i++)
+		sum += reads(words[1]);
+	printf("%d %d\\n", sum, late);
+}
+"""
+
+
+def test_a_cut_that_does_not_replay_is_not_suggested(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN a function that changes a variable after more calls than are watched WHEN asked for the
+    cheapest interface THEN the recording there does not replay, and another one is suggested."""
+    program = build("late", LATE)
+    data = numbers(tmp_path, 3000)
+    done = tool("interface", "suggest", "-o", "app.toml", "--", str(program), str(data))
+    assert "a recording at reads does not replay: its output differs" in done.err, (done.out, done.err)
+    text = done.out.decode()
+    assert "suggested:" in text and "of the program" not in text, text

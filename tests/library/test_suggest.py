@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interfaces.libspec import SpecError, load, load_all, shipped
-from interfaces.libspec.chooser import ENVIRONMENT, PROGRAM, Flow, choose
+from interfaces.libspec.chooser import ENVIRONMENT, PROGRAM, Flow, choices, choose
 from interfaces.libspec.components import components
 from interfaces.libspec.recorded import described, interfaces_of
 from interfaces.libspec.restrict import restrict
@@ -68,6 +68,20 @@ def test_the_cut_leaves_out_what_nothing_flows_into() -> None:
     assert choice.interfaces == ("libc", "zlib")
     assert choice.components("zlib") == {"gz"}
     assert choice.cost < 200
+
+
+def test_other_cuts_that_may_be_cheaper_once_measured() -> None:
+    """GIVEN two libraries, the one beneath the other, of about the same cost WHEN asked for choices THEN both
+    are there, and none that costs far more."""
+    flows = [
+        Flow(ENVIRONMENT, "low", 100, 100_000, "libc", "libc"),
+        Flow("low", "high", 50, 1000, "low", "low"),
+        Flow("high", PROGRAM, 40, 900, "high", "high"),
+        Flow(ENVIRONMENT, PROGRAM, 2, 10, "libc", "libc"),
+    ]
+    found = choices(flows)
+    assert [choice.interfaces for choice in found] == [("high", "libc"), ("libc", "low")]
+    assert [choice.interfaces for choice in choices(flows, 1000)][-1] == ("libc",)
 
 
 def test_suggest_cuts_where_least_flows(tool: Tool, build: Build, tmp_path: Path) -> None:
