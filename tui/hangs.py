@@ -57,4 +57,4 @@ class HangList(RowList):
         return cut(segments, width)
 
 
-TITLE = "  projected     observed  often what, and where it is called"
+TITLE = "  projected     observed  often what, where"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tui_trace import START_NS, region
+from hangscan.model import Candidate, Report, Resource
 from interfaces.abi import Kind, RegionKind
 from interfaces.errors import RrPyError
 from tests.tui.conftest import Story, indexed
@@ -17,6 +18,7 @@ from tui.model.address import Address, AddressError, parse_address, place_of_row
 from tui.model.decode import line_of, plain_text, printable, result_of, unquoted
 from tui.model.detail import Node, detail
 from tui.model.export import ExportError, export
+from tui.model.hangs import Hangs
 from tui.model.hexdump import hex_lines
 from tui.model.places import Bookmark, Bookmarks, Visited
 from tui.model.processes import processes
@@ -368,3 +370,26 @@ def test_a_thousand_processes_are_told_apart(story: Story) -> None:
 def test_bytes_that_are_no_text_are_shown_as_such() -> None:
     """GIVEN names with control characters and bytes that are no UTF-8 WHEN shown THEN each is escaped."""
     assert printable("a\udcff\x1b[2J\n\u00e9") == "a\\xff\\x1b[2J\\n\u00e9"
+
+
+def test_hangs_are_ranked_as_a_scan_ranks_them() -> None:
+    """GIVEN candidates WHEN ranked THEN what was observed counts, and what is below the threshold is last."""
+
+    def candidate(name: str, longest: float, projected: dict[str, float], count: int) -> Candidate:
+        worst = max(longest, *projected.values())
+        return Candidate(
+            name, Resource("file"), 1.0, longest, projected, worst, count, count, "app", (), 0, "", "glib"
+        )
+
+    candidates = [
+        candidate("often", 4.0, {"hdd": 60.0, "nfs-down": 180000.0}, 31),
+        candidate("slept", 314.0, {"hdd": 0.0, "nfs-down": 0.0}, 1),
+        candidate("some", 2.0, {"hdd": 110.0, "nfs-down": 110.0}, 4),
+    ]
+    found = Hangs(Report("t.bin", ["app"], {"hdd": "", "nfs-down": ""}, 100.0, [], candidates))
+    for environment, expected in (
+        ("hdd", ["some", "slept", "often"]),
+        ("nfs-down", ["often", "some", "slept"]),
+        (found.environments[0], ["slept", "often", "some"]),
+    ):
+        assert [hang.candidate.operation for hang in found.ranked(environment)] == expected

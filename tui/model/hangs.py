@@ -54,15 +54,18 @@ class Hangs:
         return text if report.loops else f"no event loop was found; {text}"
 
     def ranked(self, environment: str) -> list[Hang]:
-        """The candidates, worst first: by time under the environment, times how often."""
-        found = [
-            Hang(
-                one,
-                one.observed_max_ms if environment == OBSERVED else one.projected_ms.get(environment, 0.0),
-            )
-            for one in self.report.candidates
-        ]
-        return sorted(found, key=lambda hang: (-hang.projected_ms * max(hang.candidate.count, 1), hang.what))
+        """The candidates, worst first, as a scan of this environment alone ranks them: by the time they took
+        or would take, times how often. Those that such a scan would leave out are last."""
+        observed = environment == OBSERVED
+
+        def projected(one: Candidate) -> float:
+            return one.observed_max_ms if observed else one.projected_ms.get(environment, 0.0)
+
+        def rank(one: Candidate) -> tuple[bool, float, float, int]:
+            worst = max(one.observed_max_ms, projected(one))
+            return worst < self.report.threshold_ms, -worst * max(one.count, 1), -worst, one.event
+
+        return [Hang(one, projected(one)) for one in sorted(self.report.candidates, key=rank)]
 
 
 def scan_trace(trace: Path) -> Hangs:

@@ -99,13 +99,14 @@ class _Fold:
         self._edges = np.zeros((len(State), lanes, columns + 1), np.int64)
 
     def add(self, block: Block) -> None:
-        """Take in a block's rows."""
+        """Take in the rows that a block has by now."""
+        count = block.count
         timeline = self._timeline
         columns = timeline.columns
-        tasks = block.task[: block.count]
+        tasks = block.task[:count]
         lanes = np.where(tasks < len(self._lanes), self._lanes[np.minimum(tasks, len(self._lanes) - 1)], -1)
-        end = block.times().astype(np.int64) - timeline.start
-        took = block.took[: block.count]
+        end = block.times(0, count).astype(np.int64) - timeline.start
+        took = block.took[:count]
         begin = end - took.astype(np.int64)
         span = timeline.end - timeline.start
         chosen = np.flatnonzero((lanes >= 0) & (end >= 0) & (begin < span))

@@ -101,10 +101,10 @@ class View:
         Columns are those of Block, `task` for instance. None where no row of the view does.
         """
 
-        def chosen(block: Block) -> Mask:
-            found = np.ones(block.count, np.bool_)
+        def chosen(block: Block, count: int) -> Mask:
+            found = np.ones(count, np.bool_)
             for column, value in wanted:
-                found &= getattr(block, column)[: block.count] == value
+                found &= getattr(block, column)[:count] == value
             return found
 
         return self._next(row, step, chosen)
@@ -112,18 +112,18 @@ class View:
     def next_at_least(self, row: int, step: int, column: str, least: float) -> int | None:
         """The next call whose column (of Block) is at least so much; None where there is none."""
 
-        def chosen(block: Block) -> Mask:
-            calls = _MEASURED[block.code[: block.count]]
-            return np.asarray(calls & (getattr(block, column)[: block.count] >= least))
+        def chosen(block: Block, count: int) -> Mask:
+            calls = _MEASURED[block.code[:count]]
+            return np.asarray(calls & (getattr(block, column)[:count] >= least))
 
         return self._next(row, step, chosen)
 
-    def _next(self, row: int, step: int, chosen: Callable[[Block], Mask]) -> int | None:
+    def _next(self, row: int, step: int, chosen: Callable[[Block, int], Mask]) -> int | None:
         number = row >> BLOCK_SHIFT
         while 0 <= number < len(self._masks):
             block = self.index.blocks[number]
             offset = row - block.first
-            passing = chosen(block)
+            passing = chosen(block, block.count)
             places = np.flatnonzero(passing & self._masks[number][: len(passing)])
             places = places[places > offset] if step > 0 else places[places < offset]
             if len(places):

@@ -157,7 +157,7 @@ class PathMatcher:
         parts = list(block.uses)
         at = _together([part.at for part in parts], np.uint16)
         made = _together([part.fd for part in parts], np.int32)
-        if len(masks) < block.count:
+        if len(at) and at[-1] >= len(masks):
             at, made = at[at < len(masks)], made[at < len(masks)]
         rank, maker_rank = ranks[block.task[row]], ranks[block.task[at]]
         width = int(fd.max()) + 1
