@@ -24,14 +24,16 @@ static int all_in_use(u64 fp, u64 size) {
   return rr_copy(&features, (void *)(fp + FX_SW + 8), 8) || rr_copy((void *)(fp + 512), &features, 8);
 }
 
-/* A handler begins with the vector and floating-point state of a new program. */
+/* A handler begins with the vector and floating-point state of a new program. x87 and SSE count as in use, as they do
+ * after every signal: the dynamic linker stores what XSAVEC says of that, and it may not depend on when one came. */
+#define X87_SSE 3
 static void initial_state(u64 fp, u64 size) {
   u8 *image = (u8 *)fp;
   clear_bytes(image, 24);
   *(u16 *)image = 0x37f;
   *(u32 *)(image + 24) = 0x1f80;
   clear_bytes(image + 32, FX_RESERVED - 32);
-  if (size >= 576) *(u64 *)(image + 512) = 0;
+  if (size >= 576) *(u64 *)(image + 512) = X87_SSE;
 }
 
 static int on_stack(const struct stack_k *stack, u64 sp) {
