@@ -18,9 +18,9 @@ from interfaces.libspec.recorded import UNRECORDED, described
 from interposer.library.control import CONTROL_SIZE
 from interposer.library.engine import RECORD, SLOT_SIZE, SLOTS, Engine, Plan
 from interposer.library.image import buffer_kind
-from interposer.library.places import digest
 from recorder.errors import RecordError
 from recorder.library_family import Family, told
+from recorder.library_files import entries
 from recorder.options import RecordOptions, RecordResult
 from tracefile import DomainEnd, DomainStart, Report, TraceWriteError, TraceWriter
 
@@ -122,7 +122,7 @@ def record_library(
         try:
             plan = Plan(interfaces(), RECORD, nested)
             engine.place(plan)
-            meta = _meta(options, plan, cwd, _exe(pid))
+            meta = _meta(options, plan, cwd)
             writer = (
                 TraceWriter.create_numbered(Path.cwd(), meta)
                 if options.trace is None
@@ -184,6 +184,10 @@ class _Recording:
         self._domains()
         self._notes()
         try:
+            for entry in entries(self._files()):
+                writer.add_file(entry)
+            for end in self.family.ends():
+                writer.end_domain(end)
             writer.end_domain(
                 DomainEnd(
                     domain=_DOMAIN,
@@ -208,6 +212,18 @@ class _Recording:
             size=writer.bytes_written,
         )
 
+    def _files(self) -> set[str]:
+        """What the programs ran from, without libraries whose functions come from the log."""
+        replaced = {
+            str(news["path"])
+            for name, news in self.engine.loaded.items()
+            if not {"libc.so.6", "libpthread.so.0"} & set(self._libraries(name))
+        }
+        return ({path for *_, path in self.engine.seen_modules} | self.family.files) - replaced
+
+    def _libraries(self, name: str) -> tuple[str, ...]:
+        return next((tuple(i.libraries) for i in self.engine.plan.interfaces if i.name == name), ())
+
     def _domains(self) -> None:
         while self.family.domains:
             self.writer.add_domain(self.family.domains.pop(0))
@@ -215,6 +231,7 @@ class _Recording:
     def _events(self, first: int, events: bytes, payload: bytes) -> None:
         if self.problem:
             return
+        self.family.see(events, payload)
         try:
             self.writer.add_events(_DOMAIN, first, events, payload)
         except TraceWriteError as error:
@@ -275,7 +292,7 @@ def _signals_of(count: int) -> str:
     return "1 signal came" if count == 1 else f"{count} signals came"
 
 
-def _meta(options: RecordOptions, plan: Plan, cwd: str, program: str) -> Mapping[str, Any]:
+def _meta(options: RecordOptions, plan: Plan, cwd: str) -> Mapping[str, Any]:
     system = os.uname()
     return {
         "version": options.version,
@@ -288,7 +305,6 @@ def _meta(options: RecordOptions, plan: Plan, cwd: str, program: str) -> Mapping
         "kernel": f"{system.sysname} {system.release}",
         "library": {
             **described(plan.interfaces),
-            "program": {"path": program, "digest": digest(program)},
             "buffer": buffer_kind(),
         },
     }

@@ -9,10 +9,14 @@ import threading
 import time
 from contextlib import suppress
 
+from interfaces.abi import EVENT_DTYPE, Kind, RegionKind, iter_regions
+from interfaces.arrays import numpy
 from interfaces.errors import RrPyError
+from interfaces.libspec.model import Function
 from interposer.library.engine import Engine
 from interposer.library.image import Image
-from tracefile import DomainStart
+from recorder.library_files import mapped
+from tracefile import DomainEnd, DomainStart
 
 _FIRST = 1
 
@@ -20,15 +24,61 @@ _FIRST = 1
 class Family:
     """The other programs of a recording.
 
-    `domains` are those entered since the last look. `unrecorded` are those that could not be: path, reason.
+    `domains` are those entered since the last look; `files` what they run from. `unrecorded` are those that
+    could not be: path, reason. How the others ended is seen in the log: in their last call, or in what who
+    waited for them was told.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.domains: list[DomainStart] = []
         self.unrecorded: list[tuple[str, str]] = []
+        self.files: set[str] = set()
         self.entered = 0
         self._entering: dict[int, threading.Thread] = {}
+        self._parts: list[tuple[int, int, int]] = []
+        self._exits: dict[int, int] = {}
+        self._signals: dict[int, int] = {}
+        functions = engine.plan.functions().items()
+        self._calls = {
+            special: [n for n, f in functions if isinstance(f, Function) and f.special == special]
+            for special in ("end", "wait")
+        }
+
+    def see(self, events: bytes, payload: bytes) -> None:
+        """Look at what was logged for processes that ended."""
+        if not self.engine.control.multi:
+            return
+        np = numpy()
+        rows = np.frombuffer(events, dtype=EVENT_DTYPE)
+        rows = rows[np.isin(rows["nr"], [*self._calls["end"], *self._calls["wait"]])]
+        for event in rows[rows["kind"] == Kind.LIBCALL]:
+            if event["nr"] in self._calls["end"]:
+                self._exits[int(event["task"])] = int(event["args"][0]) & 0xFF
+            elif event["result"] > 0:
+                at = int(event["payload_off"])
+                for region in iter_regions(payload[at : at + int(event["payload_len"])]):
+                    if region.kind == RegionKind.OUT and len(region.data) == 4:
+                        status = int.from_bytes(region.data, "little")
+                        if os.WIFSIGNALED(status):
+                            self._signals[int(event["result"])] = os.WTERMSIG(status)
+                        break
+
+    def ends(self) -> list[DomainEnd]:
+        """How each of the programs ended, as far as the log tells."""
+        last = {pid: number for pid, _, number in self._parts}
+        found = []
+        for pid, task, number in self._parts:
+            if last[pid] != number:
+                end = ("execed", 0)
+            elif task in self._exits:
+                end = ("exited", self._exits[task])
+            elif pid in self._signals:
+                end = ("signaled", self._signals[pid])
+            else:
+                continue
+            found.append(DomainEnd(number, pid, *end, time=time.monotonic_ns()))
+        return found
 
     def step(self) -> bool:
         """Take in what has happened; True while a program is being entered."""
@@ -68,6 +118,8 @@ class Family:
             )
             self.domains.append(start)
             self.engine.enter(pid, Image.of_process(pid, task, number))
+            self._parts.append((pid, task, number))
+            self.files.update(mapped(pid))
         except (OSError, RrPyError) as why:
             self._lost(pid, path, why.message if isinstance(why, RrPyError) else str(why))
         finally:

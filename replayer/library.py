@@ -16,9 +16,10 @@ from interfaces.errors import ExitStatus
 from interfaces.libspec.recorded import UNRECORDED, interfaces_of
 from interposer.library.engine import REPLAY, Engine, Plan
 from interposer.library.image import Image
-from interposer.library.places import digest, place
+from interposer.library.places import place
 from replayer.errors import ReplayError
 from replayer.library_family import Family
+from replayer.library_files import check_files
 from replayer.library_log import SIGNAL_PLACE, TIMED, Killed, flat_log, killed, signal_places
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
 from tracefile import TraceReader
@@ -75,7 +76,7 @@ def replay_library(options: ReplayOptions) -> ReplayResult:
                 "a recording of library calls holds no memory to compare",
                 "Leave out --verify, or record without --interface and with --checksum.",
             )
-        _check_program(reader.meta)
+        check_files(reader)
         engine = Engine(REPLAY, 0)
         try:
             env = dict(item.partition("=")[::2] for item in info.envp)
@@ -117,20 +118,6 @@ def _fill(engine: Engine, reader: TraceReader, plan: Plan, dead: Killed) -> list
         return []
     came = "1 signal" if timed == 1 else f"{timed} signals"
     return [f"{came} came while the program computed: each is delivered after the same time"]
-
-
-def _check_program(meta: Mapping[str, Any]) -> None:
-    """Raise ReplayError where the program is another one than was recorded: it will run in earnest."""
-    program = meta["library"].get("program")
-    if not isinstance(program, dict) or not program.get("digest"):
-        return
-    path = str(program.get("path"))
-    if (now := digest(path)) != program["digest"]:
-        raise ReplayError(
-            f"{path} {'has changed since it was recorded' if now else 'is not there'}: "
-            "the replay of library calls runs the program itself",
-            "Put the recorded program back, or record again.",
-        )
 
 
 def _buffer(meta: Mapping[str, Any]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import hashlib
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -27,15 +26,6 @@ def function_at(path: str, offset: int) -> str:
         return ""
     size, name = functions[i]
     return name if offset < starts[i] + max(size, 1) else ""
-
-
-def digest(path: str) -> str:
-    """A hash of a file's content, "" where it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
-    except OSError:
-        return ""
 
 
 @lru_cache(64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,38 @@ def test_streams_descriptors_and_tables(tool: Tool, build: Build, tmp_path: Path
         (tmp_path / name).unlink()
     same(tool, expected)
     assert not (tmp_path / "out").exists()
+
+
+def test_printf_and_its_relatives(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """Arguments in all registers and on the stack; results; the output's name leads to a file for a while."""
+    program = build("prints", (PROGRAMS / "prints.c").read_text())
+    native = subprocess.run([program, "2.75"], cwd=tmp_path, capture_output=True, check=False)
+    written = (tmp_path / "printed").read_bytes()
+    assert b"2.75 2 x  2.75 8.25 1.25 1099511627776 (nil) 45 45 2.750000" in native.stdout
+    assert b"in the file 19 2.750000 words 7\n" in written and native.stderr == b"error 12 2.750e+00\n"
+    (tmp_path / "printed").unlink()
+    expected = both(tool, "libc", str(program), "2.75")
+    assert expected == (native.stdout, native.returncode)
+    assert (tmp_path / "printed").read_bytes() == written
+    (tmp_path / "printed").unlink()
+    replayed = tool("replay", "t.bin")
+    assert (replayed.out, replayed.status) == expected, replayed.err
+    assert replayed.err.encode() == native.stderr and not (tmp_path / "printed").exists()
+
+
+def test_a_stream_at_the_end_of_memory(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """What the library gives back is looked at as far as it reaches, and no byte further."""
+    text = (
+        "#include <malloc.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+        "int main() { mallopt(M_TOP_PAD, 0); void *p = 0; for (int i = 0; i < 400; i++) "
+        '{ FILE *f = fopen("f", "r"); if (!f) return 1; if (fgetc(f) != 65) return 2; p = f; } puts("ok"); }'
+    )
+    (tmp_path / "f").write_text("A")
+    program = build("ends", text)
+    expected = both(tool, "libc", str(program))
+    assert expected == (b"ok\n", 0)
+    (tmp_path / "f").unlink()
+    same(tool, expected)
 
 
 @pytest.mark.parametrize("binding", ["lazy", "now"])

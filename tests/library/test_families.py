@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,20 @@ def test_programs_that_programs_start(tool: Tool, tmp_path: Path, command: list[
         (tmp_path / name).unlink(missing_ok=True)
     same(tool, expected)
     assert not (tmp_path / "a").exists() and not (tmp_path / "copy").exists()
+
+
+def test_a_compiler(tool: Tool, tmp_path: Path) -> None:
+    """gcc, cc1, as, collect2 and ld, over files that are gone at replay."""
+    (tmp_path / "hello.c").write_text('#include <stdio.h>\nint main() { printf("hello"); }\n')
+    expected = both(tool, "libc", "gcc", "-o", "hello", "hello.c")
+    assert expected[1] == 0
+    assert subprocess.run([tmp_path / "hello"], capture_output=True, check=False).stdout == b"hello"
+    tree = tool("ps", "t.bin").out
+    assert b"/cc1 " in tree and b"/collect2 " in tree and b"unknown" not in tree
+    for name in ("hello", "hello.c"):
+        (tmp_path / name).unlink()
+    same(tool, expected)
+    assert not (tmp_path / "hello").exists()
 
 
 def test_a_static_program_that_is_started_is_told_of(tool: Tool, build: Build) -> None:

@@ -183,8 +183,31 @@ def test_a_program_that_has_changed_is_not_run(tool: Tool, build: Build) -> None
     assert tool("replay", "--verify", "t.bin").status == 125
     build("app", text % "two")
     replayed = tool("replay", "t.bin")
-    assert replayed.out == b"" and "has changed since it was recorded" in replayed.err
+    assert replayed.out == b"" and "/app has changed since the recording" in replayed.err
     assert replayed.status == 125
+    program.unlink()
+    replayed = tool("replay", "t.bin")
+    assert "/app, which was recorded, cannot be opened" in replayed.err and replayed.status == 125
+
+
+def test_a_library_that_has_changed_is_not_run(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """Only where its functions do not come from the log; also where the program that loads it was started."""
+    text = '#include <stdio.h>\nint help(int n);\nint main() { printf("%d\\n", help(1)); }'
+    library = build("libhelp.so", "int help(int n) { return n + 1; }", shared=True)
+    program = build("app", text, str(library), f"-Wl,-rpath,{tmp_path}")
+    for name in ("replaced", "run"):
+        interface = ["--interface", "help.toml"] if name == "replaced" else []
+        (tmp_path / "help.toml").write_text(
+            'library = "libhelp.so"\n[function]\nhelp = { prototype = "int help(int n)" }\n'
+        )
+        command = ["sh", "-c", f"{program}; echo end"] if name == "run" else [str(program)]
+        done = tool("record", "-q", "-o", f"{name}.bin", "--interface", "libc", *interface, "--", *command)
+        assert done.out.startswith(b"2\n"), done.err
+    build("libhelp.so", "int help(int n) { return n + 2; }", shared=True)
+    assert tool("replay", "replaced.bin").out == b"2\n"
+    replayed = tool("replay", "run.bin")
+    assert (replayed.out, replayed.status) == (b"", 125)
+    assert "/libhelp.so has changed since the recording" in replayed.err
 
 
 @pytest.mark.parametrize(
@@ -192,6 +215,10 @@ def test_a_program_that_has_changed_is_not_run(tool: Tool, build: Build) -> None
     [
         (["--interface", "sqlite", "true"], "no interface of this name"),
         (["--interface", "bad.toml", "true"], "bad.toml: function f, key 'prototype'"),
+        (
+            ["--interface", "size.toml", "true"],
+            "function f, key 'args.p': the expression 'n +' does not parse",
+        ),
         (["--interface", "zlib", "./static"], "linked statically"),
         (["--interface", "zlib", "./missing"], "not found"),
         (["--interface", "zlib", "--chaos", "true"], "cannot go with --interface"),
@@ -201,6 +228,9 @@ def test_bad_input_gives_one_message(
     tool: Tool, build: Build, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "bad.toml").write_text('library = "libx.so"\n[function.f]\nprototype = "int f("\n')
+    (tmp_path / "size.toml").write_text(
+        'library = "libx.so"\n[function.f]\nprototype = "int f(void *p, int n)"\nargs = { p = "in[n +]" }\n'
+    )
     if "./static" in arguments:
         build("static", "int main() { return 0; }", "-static")
     done = tool("record", *arguments)
@@ -211,6 +241,14 @@ def test_bad_input_gives_one_message(
 def test_library_that_is_never_loaded(tool: Tool) -> None:
     done = tool("record", "-q", "-o", "t.bin", "--interface", "libpq", "true")
     assert "never loaded libpq.so.5" in done.err
+
+
+def test_wrong_soname_is_told(tool: Tool, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(
+        'library = "libc.so.66"\n[function.getpid]\nprototype = "int getpid(void)"\n'
+    )
+    done = tool("record", "-q", "-o", "t.bin", "--interface", "x.toml", "true")
+    assert "never loaded libc.so.66: nothing of the interface x was recorded" in done.err
 
 
 def test_unknown_function_is_told(tool: Tool, tmp_path: Path) -> None:
