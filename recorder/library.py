@@ -13,6 +13,7 @@ from typing import Any
 
 from interfaces import abi
 from interfaces.errors import ExitStatus
+from interfaces.libspec.load import ADDED
 from interfaces.libspec.model import Interface
 from interfaces.libspec.recorded import UNRECORDED, described
 from interposer.library.control import CONTROL_SIZE
@@ -243,7 +244,7 @@ class _Recording:
         engine.read_news()
         for interface in engine.plan.interfaces:
             found = engine.loaded.get(interface.name)
-            if interface.name == "pthread":
+            if interface.name in ADDED:
                 continue
             if found is None:
                 self._tell(
@@ -268,6 +269,12 @@ class _Recording:
             self._tell(
                 f"{engine.control.unseen} callbacks on threads that the library made were not recorded"
             )
+        for path in engine.undescribed:
+            self._tell(
+                f"{path} does not describe its functions: what RDTSC or RDRAND instructions in it give is not recorded"
+            )
+        if engine.control.untrapped:
+            self._tell(f"{engine.control.untrapped} RDTSC or RDRAND instructions too many are not recorded")
         if engine.control.inexact:
             self._tell(
                 f"{_signals_of(engine.control.inexact)} while the program computed for 0.1 s or more without "

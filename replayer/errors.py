@@ -48,7 +48,7 @@ def _interfaces(meta: Mapping[str, Any]) -> str:
     library = meta.get("library")
     items = library.get("interfaces") if isinstance(library, dict) else None
     names = [str(item.get("name")) for item in items if isinstance(item, dict)] if items else []
-    shown = [name for name in names if name != "pthread"] or names
+    shown = [name for name in names if name not in ("pthread", "random")] or names
     if not shown:
         return "a library interface"
     return f"the library interface{'s' if len(shown) > 1 else ''} {' and '.join(shown)}"

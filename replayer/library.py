@@ -13,6 +13,7 @@ from typing import Any
 
 from interfaces import abi
 from interfaces.errors import ExitStatus
+from interfaces.libspec.load import ADDED
 from interfaces.libspec.recorded import UNRECORDED, interfaces_of
 from interposer.library.engine import REPLAY, Engine, Plan
 from interposer.library.image import Image
@@ -126,7 +127,7 @@ def _buffer(meta: Mapping[str, Any]) -> int:
 
 
 def _in_earnest(meta: Mapping[str, Any]) -> str:
-    names = [item.name for item in interfaces_of(meta) if item.name != "pthread"]
+    names = [item.name for item in interfaces_of(meta) if item.name not in ADDED]
     if "libc" in names:
         return ""
     return f"only calls of {' and '.join(names)} came from the log: all else the program did again"

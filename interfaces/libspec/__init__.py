@@ -5,7 +5,18 @@ interface = load("sqlite3")        # a shipped name, or the path of a file
 """
 
 from interfaces.libspec.errors import SpecError
-from interfaces.libspec.load import load, load_all, shipped
+from interfaces.libspec.load import ADDED, completed, load, load_all, shipped
 from interfaces.libspec.model import Callback, Function, Interface, Parameter
 
-__all__ = ["Callback", "Function", "Interface", "Parameter", "SpecError", "load", "load_all", "shipped"]
+__all__ = [
+    "ADDED",
+    "Callback",
+    "Function",
+    "Interface",
+    "Parameter",
+    "SpecError",
+    "completed",
+    "load",
+    "load_all",
+    "shipped",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from interfaces.libspec.model import Callback, CType, Extra, Function, Guarded, 
 
 FOLDER = Path(__file__).parent.parent / "library"
 """Where the interfaces that come with the tool are."""
+
+ADDED = ("pthread", "random")
+"""Interfaces that recordings get by themselves: `pthread` each, `random` where libc is recorded."""
 
 TOP_KEYS = {
     "title": str,
@@ -75,6 +78,7 @@ SPECIALS = frozenset(
         "longjmp",
         "output",
         "end",
+        "instruction",
     }
 )
 _SECOND = {
@@ -107,6 +111,12 @@ INPUT_KINDS = ("value", "string", "bytes", "vector")
 def shipped() -> list[str]:
     """Names of the interfaces that come with the tool."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def completed(names: Sequence[str]) -> list[str]:
+    """The names with those of the interfaces that go with them."""
+    wanted = ["random"] if "libc" in names else []
+    return [*names, *(name for name in (*wanted, "pthread") if name not in names)]
 
 
 def load_all(names: Iterable[str]) -> list[Interface]:

@@ -63,6 +63,8 @@ def result_text(
     value = _value(int(event.result), described.returns if described is not None else None)
     if returned and event.result and described is not None and described.returns.kind == "pointer":
         value = _quoted(returned[0].data, strings)
+        if not returned[0].data and 0 < returned[0].addr <= len(described.parameters):
+            value = described.parameters[returned[0].addr - 1].name
     if int(getattr(event, "flags", 0)) & LibFlag.ERRNO:
         number = next((int.from_bytes(r.data[:4], "little") for r in regions if r.kind == RegionKind.INFO), 0)
         value += f" (errno {number})"

@@ -20,6 +20,7 @@ const pools = [];
 const keep = [];
 let foreign = null;
 let runtime = null;
+let trap = null;
 let parts = [];
 let plan = null;
 let report = null;
@@ -336,6 +337,79 @@ function matches(module, soname) {
   return module.name === soname || module.name.startsWith(soname + '.');
 }
 
+// Instructions that tell something, found as the program's modules describe their functions (.eh_frame_hdr): what only
+// looks like one, in constants amid the code, is none. Their opcode is made an invalid one, which the runtime answers.
+const PATTERNS = ['0f 31', '0f 01 f9', '0f c7 f?'];
+const KINDS = { rdtsc: 0, rdtscp: 1, rdrand: 2, rdseed: 2 };
+const REGISTERS = ['a', 'c', 'd', 'b', 'sp', 'bp', 'si', 'di'];
+const FUNCTION_MAX = 65536;
+
+function trapInstructions(module) {
+  if (Object.keys(plan.instructions).length === 0 || isSystem(module) || isFridas(module) || module.name.includes('vdso')) return;
+  const candidates = [];
+  for (const range of module.enumerateRanges('--x'))
+    for (const pattern of PATTERNS)
+      try { for (const found of Memory.scanSync(range.base, range.size, pattern)) candidates.push(found.address); } catch (e) { continue; }
+  if (candidates.length === 0) return;
+  const frames = framesOf(module);
+  if (frames === null) { emit({ type: 'undescribed', path: module.path }); return; }
+  // All are decoded before the first is changed.
+  const instructions = candidates.map(address => [address, instructionAt(frames, address)]);
+  for (const [address, found] of instructions) {
+    if (found === null || plan.instructions[found.mnemonic] === undefined) continue;
+    const opcode = address.sub(found.address).toInt32();
+    const register = found.operands.length === 1 ? found.operands[0].value : 'rax';
+    trap(uint64(found.address.toString()), KINDS[found.mnemonic], plan.instructions[found.mnemonic], found.size, registerNumber(register),
+      found.operands.length === 1 ? found.operands[0].size : 8);
+    Memory.patchCode(found.address.add(opcode), 2, code => { code.writeByteArray([0x0f, 0x0b]); });
+  }
+}
+
+function registerNumber(name) {
+  const numbered = /^r(\d+)/.exec(name);
+  return numbered !== null ? parseInt(numbered[1]) : REGISTERS.indexOf(name.replace(/^[er]/, '').replace(/x$/, ''));
+}
+
+// The sorted table of an .eh_frame_hdr: where functions begin and how long they are.
+function framesOf(module) {
+  const headers = module.base.add(module.base.add(32).readU64());
+  const count = module.base.add(56).readU16();
+  let bias = null;
+  let frames = null;
+  for (let i = 0; i < count; i++) {
+    const header = headers.add(56 * i);
+    const kind = header.readU32();
+    if (kind === 1 && bias === null) bias = module.base.sub(ptr(header.add(16).readU64().toString()).and(ptr('0xfffffffffffff000')));
+    if (kind === 0x6474e550) frames = ptr(header.add(16).readU64().toString());
+  }
+  if (bias === null || frames === null) return null;
+  const at = bias.add(frames);
+  if (at.readU32() !== 0x3b031b01) return null;
+  return { at, count: at.add(8).readU32(), entry: i => at.add(12 + 8 * i) };
+}
+
+// The instruction that has its opcode at an address, decoded from where its function begins; null where there is none.
+function instructionAt(frames, address) {
+  let low = 0;
+  let high = frames.count;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (frames.at.add(frames.entry(middle).readS32()).compare(address) <= 0) low = middle + 1; else high = middle;
+  }
+  if (low === 0) return null;
+  const start = frames.at.add(frames.entry(low - 1).readS32());
+  const size = frames.at.add(frames.entry(low - 1).add(4).readS32()).add(12).readU32();
+  const into = address.sub(start).toUInt32();
+  if (into >= size || into > FUNCTION_MAX) return null;
+  for (let at = start; at.compare(address) <= 0;) {
+    let found;
+    try { found = Instruction.parse(at); } catch (e) { return null; }
+    if (found.next.compare(address) > 0) return found.mnemonic in KINDS ? found : null;
+    at = found.next;
+  }
+  return null;
+}
+
 // Functions that the library imports from the program: what it calls of them during a logged call is a call back.
 // They are replaced where they stand: a library that is being loaded has no linkage table yet.
 function importsFrom(index) {
@@ -381,6 +455,7 @@ function seen(module) {
   const before = wanted.size;
   const couldLookUp = looksUp;
   importsOf(module);
+  trapInstructions(module);
   for (const item of redirected) redirect(module, item);
   if (loading && redirected.length) fresh.push(module);
   if (wanted.size !== before || looksUp !== couldLookUp) completeSystem();
@@ -435,6 +510,7 @@ rpc.exports = {
     new NativeFunction(runtime.rr_signals_init, 'void', [])();
     const hush = new NativeFunction(runtime.rr_hush, 'void', ['uint64']);
     for (const thread of plan.others) hush(thread);
+    trap = new NativeFunction(runtime.rr_trap, 'void', ['uint64', 'uint32', 'uint32', 'uint32', 'uint32', 'uint32']);
     placed = () => new NativeFunction(runtime.rr_image, 'void', ['uint32', 'uint32', 'uint64', 'uint64', 'uint64'])(
       image.task, image.domain, uint64(image.outputs), uint64(image.errors), uint64(image.kind));
     if (!image.domain) placed();

@@ -33,7 +33,7 @@ from interposer.library.seat import Seat
 SLOTS = 8
 SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
-SOURCES = ("runtime.c", "family.c", "callbacks.c", "streams.c", "signals.c")
+SOURCES = ("runtime.c", "family.c", "callbacks.c", "streams.c", "signals.c", "traps.c")
 _ANYWHERE = ("exec", "fork", "output", "end")
 """What is replaced whether the program imports it or not: the C library calls these functions itself."""
 _EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)
@@ -89,6 +89,7 @@ class Plan:
         return {
             "runtime": header + "\n".join(texts),
             "runtime_exports": [*_EXPORT.findall(header)],
+            "instructions": self._instructions() if self.mode != WATCH else {},
             "interfaces": [
                 {
                     "name": item.interface.name,
@@ -106,10 +107,21 @@ class Plan:
                             "anywhere": f.special in _ANYWHERE,
                         }
                         for i, f in enumerate(item.interface.functions.values())
+                        if f.special != "instruction"
                     ],
                 }
                 for item in self.numbered
             ],
+        }
+
+
+    def _instructions(self) -> dict[str, int]:
+        """Name of each instruction of the interfaces -> its number as a function."""
+        return {
+            name: number
+            for item in self.numbered
+            for name, number in item.functions.items()
+            if item.interface.functions[name].special == "instruction"
         }
 
 
@@ -131,6 +143,7 @@ class Engine:
         self.control = Control.from_buffer(self.memory)
         self.loaded: dict[str, dict[str, Any]] = {}
         self.errors: list[str] = []
+        self.undescribed: list[str] = []
         self.seen_modules: list[tuple[int, int, str]] = []
         self.pid = 0
         self._news, self._news_path = tempfile.mkstemp(prefix="rr-py-library-news-", dir=folder)
@@ -306,7 +319,9 @@ class Engine:
         *lines, self._news_rest = self._news_rest.split(b"\n")
         for line in lines:
             news = json.loads(line)
-            if news["type"] == "module":
+            if news["type"] == "undescribed":
+                self.undescribed.append(str(news["path"]))
+            elif news["type"] == "module":
                 self.seen_modules.append((int(news["base"], 16), int(news["size"]), str(news["path"])))
             else:
                 self.loaded[news["name"]] = news

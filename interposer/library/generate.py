@@ -63,7 +63,8 @@ def source(numbered: Numbered, header: str, *, nested: bool = False) -> str:
     for callback in interface.callbacks.values():
         lines += _callback(callback, numbered.callbacks[callback.name])
     for index, function in enumerate(interface.functions.values()):
-        lines += _Stub(function, index, numbered, nested).text()
+        if function.special != "instruction":
+            lines += _Stub(function, index, numbered, nested).text()
     lines.append("void rr_ends(void) {}")
     return "\n".join(lines) + "\n"
 
@@ -265,6 +266,9 @@ class _Stub:
         streams = [extra for extra in f.outputs if extra.kind == "stream"]
         if streams:
             lines.append("\trr_stream_begun(&rr_c);")
+        if f.special == "sigmask":
+            how, chosen = (p.name for p in f.parameters[:2])
+            lines.append(f"\tu64 rr_room[16]; {chosen} = rr_mask({how}, {chosen}, rr_room);")
         if f.release or f.special == "cond_wait":
             lines.append("\trr_release(&rr_c);")
             if f.release:

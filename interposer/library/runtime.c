@@ -23,7 +23,7 @@ struct rr_ctl {
 	u32 div_len, full, waiting, unseen;
 	u8 div_data[1024];
 	u32 out_lock, knock, broken, pad3, kids[KIDS];
-	u64 lives, lives_done, schedule, nschedule, most_lives, most_done; u32 ends_by, inexact, lost, pad2;
+	u64 lives, lives_done, schedule, nschedule, most_lives, most_done; u32 ends_by, inexact, lost, untrapped;
 	struct rr_knock knocks[KNOCKS];
 };
 #define SLOTS 8
@@ -40,6 +40,8 @@ struct rr_ctl {
 struct rr_seen { void *f; u8 *read_ptr, *read_end, *write_ptr, *write_base, *taken, *put; u64 taken_size, put_size; };
 #define FILES 1024u
 
+#define TRAPS 1024u
+struct rr_trap { u64 at; u16 nr; u8 kind, length, where, size, pad[2]; };
 struct rr_action { void *handler; u64 flags; void *restorer; u64 mask; };
 
 /* A CModule's own data is read-only: what changes lives in memory that the script allocates. */
@@ -50,7 +52,7 @@ struct rr_state {
 	u32 map_lock, registry, slots_lock, pad;
 	u64 nforeign, foreign[32][2];
 	struct rr_thread *table[THREADS];
-	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2]; u32 is_kid, signal_nr; u64 acted, interrupts; struct rr_action action[65];
+	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2]; u32 is_kid, signal_nr; u64 acted, interrupts; struct rr_action action[65]; u32 ntraps, pad3; struct rr_trap traps[TRAPS];
 	u32 pid, task, last, pad2; u64 base;
 	struct rr_seen files[FILES];
 	void (*callbacks[8192])(struct rr_event *e);
@@ -512,20 +514,22 @@ void rr_out(struct rr_call *c, int arg, void *p, u64 n)
 	memcpy(region(c, RR_R_OUT, arg, (u64)p, n), p, n);
 }
 
-/* What the library owns and the program may read: role 0 lives in the log; 1 is allocated for the program; 2 as 1, zeroed, and handed back as a handle. */
+/* What the library owns and the program may read: role 0 lives in the log, or is a parameter that is given back (gettext); 1 is allocated for the program; 2 as 1, zeroed, and handed back as a handle. */
 void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 {
-	struct rr_region *r; u64 *q, *x, *old, *had; int moved = role == 3;
+	struct rr_region *r; u64 *q, *x, *old, *had, i; int moved = role == 3;
 	if (moved) role = 2;
 	if (role == 2 && p && !c->replaying) rr_forget((void *)p);
 	if (!c->replaying) {
 		if (!p || (i64)n < 0) return (void *)p;
+		if (role == 0) for (i = 0; i < c->nargs && i < 6; i++) if ((u64)p == c->args[i]) { region(c, RR_R_OUT, arg, 1 + i, 0); return (void *)p; }
 		if (role != 2) { memcpy(region(c, RR_R_OUT, arg, (u64)p, n), p, n); return (void *)p; }
 		x = (u64 *)region(c, RR_R_OUT, arg, (u64)p, 16); x[0] = n; x[1] = zeroed(p, n);
 		return (void *)p;
 	}
 	r = next(c, arg);
 	if (!r) return 0;
+	if (role == 0 && r->len == 0 && r->addr - 1 < 6) return (void *)c->args[r->addr - 1];
 	if (role == 0) { map_put(r->addr, (u64)(r + 1)); return r + 1; }
 	if (role == 4) { q = malloc(r->len); memcpy(q, r + 1, r->len); map_put(r->addr, (u64)q); return q; }
 	x = (u64 *)(r + 1);

@@ -50,6 +50,8 @@ extern int rr_sigaction(struct rr_call *c, u32 nr, void *function, int s, const 
 extern int rr_foreign_sigaction(void *function, int s, const void *to, void *old);
 extern void *rr_signal(struct rr_call *c, u32 nr, void *function, int s, void *handler, u64 flags);
 extern int rr_siginterrupt(struct rr_call *c, u32 nr, void *function, int s, int interrupts);
+extern const void *rr_mask(int how, const void *set, u64 *room);
+extern void rr_trap(u64 at, u32 kind, u32 nr, u32 length, u32 where, u32 size);
 extern void rr_sigmask(struct rr_call *c, int how, const u64 *set);
 extern void rr_timer_value(struct rr_call *c, const u64 *event);
 extern void rr_jump(const u64 *saved);

@@ -45,6 +45,7 @@ static void timer(struct rr_thread *t, u64 ns)
 }
 
 static void on_signal(int s, struct rr_info *info, u8 *context);
+static int trapped(struct rr_thread *t, u8 *context);
 
 /* Puts an action of the program in force, with the log's handler for a handler. 0, or minus an errno. */
 static i64 install(int s, struct rr_action *as)
@@ -53,7 +54,7 @@ static i64 install(int s, struct rr_action *as)
 	real.restorer = (void *)rr_restorer;
 	real.flags = (as->flags & SA_KEPT) | SA_MADE;
 	if (callable(as->handler)) { real.handler = (void *)on_signal; real.mask = ~0UL; }
-	else if (ctl->mode == RR_M_REPLAY && !(FAULTS & BIT(s))) return 0;
+	else if ((ctl->mode == RR_M_REPLAY && !(FAULTS & BIT(s))) || (s == 4 && rr_state.ntraps)) return 0;
 	return s == NUDGE ? 0 : kernel_action(s, &real, (void *)0);
 }
 
@@ -64,6 +65,7 @@ static void run(int s, struct rr_info *info, u8 *context)
 	if (!callable(a.handler)) return;
 	if (!(a.flags & SA_NODEFERS)) mask |= BIT(s);
 	if (ctl->mode == RR_M_REPLAY) mask &= FAULTS;
+	if (rr_state.ntraps) mask &= ~BIT(4);
 	if (a.flags & SA_RESETS) { action[s].handler = (void *)0; install(s, action + s); }
 	set_mask(mask);
 	((void (*)(int, void *, void *))a.handler)(s, info, context);
@@ -237,6 +239,7 @@ static void from_outside(int s, void *info, u64 *mask)
 static void on_signal(int s, struct rr_info *info, u8 *context)
 {
 	struct rr_thread *t = self(); u64 *mask = (u64 *)(context + CONTEXT_MASK); i32 depth, inside; int code = *__errno_location();
+	if (s == 4 && info->code > 0 && trapped(t, context)) { *__errno_location() = code; return; }
 	if (!t) {	/* a thread of Frida's: never again, and somebody else takes it */
 		*mask = ~FAULTS;
 		if (s != NUDGE) syscall(129, process(), s, info);
@@ -244,6 +247,7 @@ static void on_signal(int s, struct rr_info *info, u8 *context)
 	}
 	if (s == NUDGE && info->code == -2) { nudge(t, mask); *__errno_location() = code; return; }
 	if ((BIT(s) & FAULTS) && (info->code > 0 || (s == 6 && info->code == -6 && (u32)info->pid == process() && !t->depth && !t->injected))) {
+		if (!callable(action[s].handler)) { from_outside(s, info, mask); return; }
 		depth = t->depth; inside = t->inside;
 		t->depth = t->inside = 0;
 		run(s, info, context);
@@ -365,12 +369,22 @@ int rr_siginterrupt(struct rr_call *c, u32 nr, void *function, int s, int interr
 	return r;
 }
 
+/* A mask that the program sets, without the signal that traps need; `room` is for it. */
+const void *rr_mask(int how, const void *set, u64 *room)
+{
+	if (!set || how == 1 || !rr_state.ntraps || !(*(const u64 *)set & BIT(4))) return set;
+	memcpy(room, set, 8);
+	*room &= ~BIT(4);
+	return room;
+}
+
 /* In replay only faults may be blocked. */
 void rr_sigmask(struct rr_call *c, int how, const u64 *set)
 {
 	u64 m;
 	if (!c->replaying || !set || c->result != 0) return;
 	m = *set & FAULTS;
+	if (rr_state.ntraps) m &= ~BIT(4);
 	syscall(14, how, &m, (void *)0, 8);
 }
 

@@ -206,8 +206,7 @@ def check_for_interfaces(**options: int | None) -> None:
 
 def at_interfaces(interfaces: Sequence[str]) -> Recorder:
     """What records at library interfaces."""
-    from interfaces.libspec import load_all
+    from interfaces.libspec import completed, load_all
     from recorder.library import record_library
 
-    names = [*interfaces] if "pthread" in interfaces else [*interfaces, "pthread"]
-    return lambda options: record_library(options, lambda: load_all(names))
+    return lambda options: record_library(options, lambda: load_all(completed(interfaces)))
