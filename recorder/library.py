@@ -260,6 +260,13 @@ class _Recording:
                 )
             for name, what, detail in found["problems"]:
                 self._tell(f"{interface.name}: {name} is not recorded ({what}: {detail})")
+            if lacking := sorted(engine.lacking.get(interface.name, [])):
+                names = ", ".join(lacking[:8]) + (" ..." if len(lacking) > 8 else "")
+                self._tell(
+                    f"the program imports functions that the interface {interface.name} lacks "
+                    f"({len(lacking)}): {names}. Where they touch what the others made, replay fails: add them "
+                    "to the file, or record at libc alone"
+                )
         if engine.control.broken:
             name = engine.plan.names()[engine.control.broken][1]
             self._tell(
@@ -271,7 +278,8 @@ class _Recording:
             )
         for path in engine.undescribed:
             self._tell(
-                f"{path} does not describe its functions: what RDTSC or RDRAND instructions in it give is not recorded"
+                f"{path} does not describe its functions: what RDTSC or RDRAND instructions in it give "
+                "is not recorded"
             )
         if engine.control.untrapped:
             self._tell(f"{engine.control.untrapped} RDTSC or RDRAND instructions too many are not recorded")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interfaces.libspec import load, shipped
+from interfaces.libspec import ADDED, load, shipped
 from interfaces.libspec.chooser import ENVIRONMENT, PROGRAM, Flow
 from interfaces.libspec.components import components, main_component
 from interfaces.libspec.model import Interface
@@ -147,7 +147,7 @@ def profile(
     `own`: functions of the program itself, each a component of its own.
     """
     order = load(ORDER)
-    candidates = [load(name) for name in shipped() if name not in (LIBC, ORDER)]
+    candidates = [load(name) for name in shipped() if name not in (LIBC, *ADDED)]
     more, nested = ([], "") if own is None else ([own], own.name)
     tell("profiling at the C library")
     runs = {LIBC: _runs(options, [load(LIBC), order, *more], nested)}

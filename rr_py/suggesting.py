@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interfaces.libspec import Interface, load, shipped
+from interfaces.libspec import ADDED, Interface, completed, load, shipped
 from interfaces.libspec.chooser import CALL_COST, OCTET_COST, Choice, choose, without
 from interfaces.libspec.components import components
 from interfaces.libspec.restrict import restrict
 from recorder.library import record_library
-from recorder.library_profile import LIBC, ORDER, Run, imported, loaded
+from recorder.library_profile import LIBC, Run, imported, loaded
 from replayer.options import ReplayEnd, ReplayOptions
 from rr_py.escaping import could_differ, is_library, names_of, stacks
 from rr_py.internal import OWN, Found, look
@@ -67,7 +67,7 @@ def system_run(options: RecordOptions) -> SystemRun:
     functions. Raises what these raise."""
     from recorder import record
 
-    interfaces = [load(name) for name in shipped() if name not in (LIBC, ORDER)]
+    interfaces = [load(name) for name in shipped() if name not in (LIBC, *ADDED)]
     found = SystemRun()
     seen: set[tuple[str, str, int, int]] = set()
     whole: set[tuple[str, str]] = set()
@@ -129,7 +129,7 @@ def chosen(choice: Choice, runs: Mapping[str, Run], own: Found) -> list[Interfac
         found.append(interface if len(wanted) == len(interface.functions) else restrict(interface, wanted))
     if (mine := own.interface(choice.components(OWN))) is not None:
         found.append(mine)
-    return [*found, load(ORDER)]
+    return completed(found)
 
 
 def _always(interface: Interface) -> set[str]:
@@ -236,7 +236,7 @@ def text_of(
     """An interface file that uses several, each with the functions that were called, most often first."""
     lines = [f"# Suggested by rr-py interface suggest for {os.path.basename(program[0])}.", "use = ["]
     for interface in interfaces:
-        if interface.name in (ORDER, OWN):
+        if interface.name in (*ADDED, OWN):
             continue
         if interface.functions.keys() == load(interface.name).functions.keys():
             lines.append(f'  "{interface.name}",')

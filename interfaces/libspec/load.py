@@ -113,12 +113,6 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-def completed(names: Sequence[str]) -> list[str]:
-    """The names with those of the interfaces that go with them."""
-    wanted = ["random"] if "libc" in names else []
-    return [*names, *(name for name in (*wanted, "pthread") if name not in names)]
-
-
 def load_all(names: Iterable[str]) -> list[Interface]:
     """Each interface once, in the order given; a file that says `use = [...]` stands for several, and for
     itself if it has functions.
@@ -132,6 +126,13 @@ def load_all(names: Iterable[str]) -> list[Interface]:
         for used, only in _used(name) or [(name, None)]:
             wanted[used] = None if used in wanted or only is None else only
     return [load(name) if only is None else restrict(load(name), only) for name, only in wanted.items()]
+
+
+def completed(interfaces: Sequence[Interface]) -> list[Interface]:
+    """The interfaces with those that go with them (ADDED)."""
+    have = [interface.name for interface in interfaces]
+    wanted = ["random", "pthread"] if "libc" in have else ["pthread"]
+    return [*interfaces, *(load(name) for name in wanted if name not in have)]
 
 
 def _used(name: str) -> list[tuple[str, list[str] | None]]:

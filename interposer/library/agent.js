@@ -441,6 +441,7 @@ function completeSystem() {
 
 // A library is seen before it is relocated, which overwrites what stands in its linkage table: again behind dlopen.
 let loading = false;
+let running = false;
 function watchLoading() {
   Interceptor.attach(libc('dlopen'), {
     onLeave() {
@@ -448,6 +449,23 @@ function watchLoading() {
     }
   });
   loading = true;
+}
+
+// Functions of an interface's library that the program imports and the interface does not have.
+const exported = {};  // interface -> names its libraries export
+const told = new Set();
+function lacks() {
+  plan.interfaces.forEach(item => {
+    if (!(item.name in exported)) return;
+    const own = new Set(item.functions.map(f => f.name));
+    const found = [];
+    for (const [path, names] of imports) {
+      if (item.libraries.some(soname => matches({ name: path.split('/').pop() }, soname))) continue;
+      for (const name of names.keys())
+        if (exported[item.name].has(name) && !own.has(name) && !told.has(item.name + name)) { told.add(item.name + name); found.push(name); }
+    }
+    if (found.length) emit({ type: 'lacks', name: item.name, functions: found });
+  });
 }
 
 function seen(module) {
@@ -467,10 +485,15 @@ function seen(module) {
         importsFrom(index);
         const missing = parts[index].functions.filter(f => !f.optional && !f.done && (f.symbol !== '' || module.findExportByName(f.name) === null))
           .map(f => f.name);
+        if (item.closed) {
+          if (!(item.name in exported)) exported[item.name] = new Set();
+          for (const one of module.enumerateExports()) if (one.type === 'function') exported[item.name].add(one.name);
+        }
         emit({ type: 'loaded', name: item.name, module: module.name, path: module.path, missing, problems: problems.splice(0) });
       }
     }
   });
+  if (running) lacks();
 }
 
 rpc.exports = {
@@ -544,6 +567,8 @@ rpc.exports = {
     Process.attachModuleObserver({ onAdded(module) { seen(module); }, onRemoved() {} });
     watchLoading();
     if (image.domain) placed();
+    running = true;
+    lacks();
     return Object.keys(loaded);
   },
   stop() {

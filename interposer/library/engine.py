@@ -33,6 +33,8 @@ from interposer.library.seat import Seat
 SLOTS = 8
 SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
+OPEN = ("libc", "pthread", "random")
+"""Interfaces that leave out what works on the program's own memory: other functions are no omissions."""
 SOURCES = ("runtime.c", "family.c", "callbacks.c", "streams.c", "signals.c", "traps.c")
 _ANYWHERE = ("exec", "fork", "output", "end")
 """What is replaced whether the program imports it or not: the C library calls these functions itself."""
@@ -94,6 +96,7 @@ class Plan:
                 {
                     "name": item.interface.name,
                     "libraries": list(item.interface.libraries),
+                    "closed": item.interface.name not in OPEN,
                     "source": generate.source(item, header, nested=item.interface.name in self.nested),
                     "callbacks": item.callbacks,
                     "symbols": {c.name: c.symbol for c in item.interface.callbacks.values() if c.symbol},
@@ -113,7 +116,6 @@ class Plan:
                 for item in self.numbered
             ],
         }
-
 
     def _instructions(self) -> dict[str, int]:
         """Name of each instruction of the interfaces -> its number as a function."""
@@ -144,6 +146,7 @@ class Engine:
         self.loaded: dict[str, dict[str, Any]] = {}
         self.errors: list[str] = []
         self.undescribed: list[str] = []
+        self.lacking: dict[str, list[str]] = {}
         self.seen_modules: list[tuple[int, int, str]] = []
         self.pid = 0
         self._news, self._news_path = tempfile.mkstemp(prefix="rr-py-library-news-", dir=folder)
@@ -319,7 +322,9 @@ class Engine:
         *lines, self._news_rest = self._news_rest.split(b"\n")
         for line in lines:
             news = json.loads(line)
-            if news["type"] == "undescribed":
+            if news["type"] == "lacks":
+                self.lacking.setdefault(news["name"], []).extend(news["functions"])
+            elif news["type"] == "undescribed":
                 self.undescribed.append(str(news["path"]))
             elif news["type"] == "module":
                 self.seen_modules.append((int(news["base"], 16), int(news["size"]), str(news["path"])))

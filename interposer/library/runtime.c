@@ -153,7 +153,7 @@ struct rr_thread *rr_register(u32 id)
 	while ((t = table[i]) != 0) { if (t->tcb == me) break; i = (i + 1) % THREADS; }
 	if (!t) { t = pages(4096); t->tcb = me; table[i] = t; }
 	t->id = id; t->depth = 0; t->len = 0; t->call = 0;
-	t->inside = t->nheld = t->gate = t->computing = t->injected = t->has_timer = t->scheduled = 0; t->points = t->at_due = 0;
+	t->inside = t->nheld = t->gate = t->resent = t->injected = t->has_timer = t->scheduled = 0; t->points = t->at_due = 0;
 	unlock(&registry);
 	return t;
 }
@@ -522,7 +522,7 @@ void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 	if (role == 2 && p && !c->replaying) rr_forget((void *)p);
 	if (!c->replaying) {
 		if (!p || (i64)n < 0) return (void *)p;
-		if (role == 0) for (i = 0; i < c->nargs && i < 6; i++) if ((u64)p == c->args[i]) { region(c, RR_R_OUT, arg, 1 + i, 0); return (void *)p; }
+		if (role == 0 && arg >= 128) for (i = 0; i < c->nargs && i < 6; i++) if ((u64)p == c->args[i]) { region(c, RR_R_OUT, arg, 1 + i, 0); return (void *)p; }
 		if (role != 2) { memcpy(region(c, RR_R_OUT, arg, (u64)p, n), p, n); return (void *)p; }
 		x = (u64 *)region(c, RR_R_OUT, arg, (u64)p, 16); x[0] = n; x[1] = zeroed(p, n);
 		return (void *)p;

@@ -18,7 +18,7 @@ enum { AT_CALL = 0, AT_BOUNDARY = 1, COMPUTING = 2 };
 /* `inside`: in the library's own function, where a signal is delivered at once. `points`: calls begun and ended. */
 struct rr_thread {
 	u64 tcb; u32 id; i32 depth; u8 *buf; u64 len, cap; struct rr_call *call;
-	volatile u32 inside, nheld; u32 live_call, gate, computing, injected, has_timer, scheduled; u64 timer, points, since;
+	volatile u32 inside, nheld; u32 live_call, gate, resent, injected, has_timer, scheduled; u64 timer, points, since;
 	u32 next_where, pad; u64 next_point, next_delay, at_due; u8 held[HELD + 1][128];
 };
 struct rr_call {

@@ -38,7 +38,7 @@ class Seat:
                 {
                     **message,
                     "spare": self.spare,
-                    "foreign": _frida_ranges(self.pid),
+                    "foreign": _frida_ranges(self.pid, begun=not message["starting"]),
                     "others": _others(self.pid) if message["starting"] else [],
                 }
             )
@@ -124,12 +124,16 @@ def _others(pid: int) -> list[int]:
     return [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) != pid]
 
 
-def _frida_ranges(pid: int) -> list[tuple[str, int]]:
-    """Where Frida's own code lies in a process: address (as text, for JavaScript) and size."""
+def _frida_ranges(pid: int, *, begun: bool) -> list[tuple[str, int]]:
+    """Where Frida's own code lies in a process: address (as text, for JavaScript) and size.
+
+    In one that has not `begun` that is also what is executable and of no file.
+    """
     found = []
     with suppress(OSError), open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
         for line in file:
-            if "frida" in line and "r-xp" in line:
-                start, end = (int(word, 16) for word in line.split()[0].split("-"))
+            place, permissions, _, _, _, *path = line.split()
+            if "x" in permissions and ("frida" in line or not (path or begun)):
+                start, end = (int(word, 16) for word in place.split("-"))
                 found.append((hex(start), end - start))
     return found

@@ -197,6 +197,20 @@ static void due(struct rr_thread *t)
 	if (t->next_where == COMPUTING && t->points == t->next_point) timer(t, t->next_delay ? t->next_delay : 1);
 }
 
+/* The same in a handler of the log's: the signal is delivered when it returns. */
+static void due_here(struct rr_thread *t, u64 *mask)
+{
+	struct rr_call k; struct rr_event *e;
+	if (!ctl->nschedule) return;
+	if (!t->scheduled) advance(t);
+	if (t->next_where == AT_BOUNDARY && t->points >= t->next_point) {
+		signal_call(&k, t, 0);
+		e = turn(&k);
+		if (!(e->flags & RR_L_SIGNAL) || !(e->flags & RR_L_CALLBACK)) diverge(&k, D_CALL, 255, k.nr, e->nr);
+		inject(t, e, mask);
+	} else if (t->next_where == COMPUTING && t->points == t->next_point) timer(t, t->next_delay ? t->next_delay : 1);
+}
+
 /* The end of a process that a signal ended. */
 static void die(int s)
 {
@@ -221,7 +235,7 @@ static void nudge(struct rr_thread *t, u64 *mask)
 	}
 	if (!t->nheld) return;
 	if (t->depth && !t->inside && !t->live_call) { timer(t, HOLD_NS); return; }
-	t->computing = !t->inside;
+	t->resent = t->inside ? 0 : 1 + COMPUTING;
 	send_held(t);
 }
 
@@ -262,7 +276,7 @@ static void on_signal(int s, struct rr_info *info, u8 *context)
 	} else if (!callable(action[s].handler)) from_outside(s, info, mask);
 	else if (t->gate) { depth = t->gate - 1; t->gate = 0; give(t, s, info, context, depth); }
 	else if (t->inside) give(t, s, info, context, AT_CALL);
-	else if (t->computing && (!t->depth || t->live_call)) { t->computing = 0; give(t, s, info, context, COMPUTING); }
+	else if (t->resent && (!t->depth || t->live_call)) { depth = t->resent - 1; t->resent = 0; give(t, s, info, context, depth); }
 	else { hold(t, s, info); *__errno_location() = code; }
 }
 

@@ -67,6 +67,9 @@ static int trapped(struct rr_thread *t, u8 *context)
 		value = (u64)e->result; aux = e->args[5];
 		consumed(e);
 	}
+	t->points++;
+	if (k.replaying) due_here(t, (u64 *)(context + CONTEXT_MASK));
+	else if (t->nheld) { t->resent = 1 + AT_BOUNDARY; send_held(t); }
 	t->depth = 0;
 	answer(r, s, value, aux);
 	return 1;

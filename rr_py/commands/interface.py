@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 SHOWN = 30
 STACK_SHOWN = 12
 FUNCTIONS_SHOWN = 15
-ORDER = "pthread"
 COMPLETE = ("libc", "pthread")
 """Interfaces that leave out what works on the program's own memory: their imports are no omissions."""
 
@@ -149,6 +148,7 @@ def suggest_command(
     functions are watched, too. The data flow makes a graph; the suggestion is the minimum cut between
     environment and program.
     """
+    from interfaces.libspec import ADDED
     from interfaces.libspec.chooser import choices, picture
     from recorder import RecordOptions
     from recorder.library_profile import profile
@@ -180,7 +180,7 @@ def suggest_command(
     if at_calls:
         click.echo("suggested: the system-call interface: record without --interface")
         return
-    names = " ".join(f"--interface {item.name}" for item in interfaces if item.name not in (ORDER, OWN))
+    names = " ".join(f"--interface {item.name}" for item in interfaces if item.name not in (*ADDED, OWN))
     own = next((item for item in interfaces if item.name == OWN), None)
     click.echo(f"suggested: {names}" + (f" and at {', '.join(own.functions)} of the program" if own else ""))
     if output:

@@ -209,4 +209,4 @@ def at_interfaces(interfaces: Sequence[str]) -> Recorder:
     from interfaces.libspec import completed, load_all
     from recorder.library import record_library
 
-    return lambda options: record_library(options, lambda: load_all(completed(interfaces)))
+    return lambda options: record_library(options, lambda: completed(load_all(interfaces)))

@@ -24,6 +24,9 @@ from tests.library.conftest import PROGRAMS, Build, Tool, both, same
         "dd if=f of=/dev/stdout bs=4",
         "bash -c 'echo $RANDOM; read -r a < f; echo $a; for i in 1 2; do echo $i; done'",
         "dash -c 'x=$(echo a; exit 3); echo $x $?; (echo sub; exit 4); echo $?'",
+        "openssl rand -hex 8",
+        "openssl genpkey -algorithm ed25519",
+        "openssl enc -aes-256-cbc -pbkdf2 -k secret -in f -a",
         "perl -e 'print time, rand, qq(\\n); open F, q(f); print while <F>'",
     ],
 )
@@ -94,4 +97,27 @@ def test_library_loaded_late(tool: Tool, build: Build, tmp_path: Path, binding: 
     library = build("late.so", text, "-DLIBRARY", f"-Wl,-z,{binding}", shared=True)
     expected = both(tool, "libc", str(build("late", text)), str(library), stdin=b"x")
     assert b"(late) R" in expected[0] and expected[1] == 0
+    same(tool, expected)
+
+
+def test_instructions(tool: Tool, build: Build) -> None:
+    """RDTSC, RDTSCP, RDRAND and RDSEED in any width, in threads, with signals; not in constants."""
+    flags = Path("/proc/cpuinfo").read_text().split()
+    program = build(
+        "instructions", (PROGRAMS / "instructions.c").read_text(), "-mrdrnd", "-mrdseed", "-pthread"
+    )
+    expected = both(tool, "libc", str(program), *(name for name in ("rdrand", "rdseed") if name in flags))
+    assert expected[0].endswith(b"constant 310f\n") and expected[1] == 0
+    same(tool, expected)
+
+
+def test_text_that_is_given_back(tool: Tool, build: Build) -> None:
+    """gettext without a translation returns its parameter, and programs look whether it did."""
+    text = r"""
+    #include <libintl.h>
+    #include <stdio.h>
+    int main(void) { static char word[] = "word"; puts(gettext(word) == word ? "same" : "other"); return 0; }
+    """
+    expected = both(tool, "libc", str(build("given", text)))
+    assert expected == (b"same\n", 0)
     same(tool, expected)

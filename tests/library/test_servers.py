@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.library.conftest import Build, Tool, need
+from tests.library.conftest import Build, Tool, both, need, same
 
 PROGRAMS = Path(__file__).parent / "programs"
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -53,6 +53,55 @@ def test_tls_client(tool: Tool, build: Build, tmp_path: Path) -> None:
     assert recorded.out.startswith(b"TLSv1.3 100"), recorded.err
     replayed = tool("replay", "t.bin")
     assert (replayed.out, replayed.status) == (recorded.out, 0), replayed.err
+
+
+@pytest.fixture
+def tls_server(tmp_path: Path) -> Iterator[str]:
+    """Address of a server of HTTPS that has `page`."""
+    need(shutil.which("openssl"), "OpenSSL")
+    request = "req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 2 -subj /CN=localhost"
+    subprocess.run(["openssl", *request.split()], cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "page").write_text("line\n" * 2000)
+    server = subprocess.Popen(
+        [sys.executable, "-c", TLS_SERVER],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stdout is not None
+    try:
+        yield f"127.0.0.1:{int(server.stdout.readline())}"
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+URLLIB = """
+import ssl, sys, urllib.request
+context = ssl._create_unverified_context()
+print(urllib.request.urlopen(sys.argv[1], context=context).read().count(b'line'), ssl.RAND_bytes(4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("openssl s_client -connect {where}", b"BEGIN CERTIFICATE"),
+        ("curl -sk https://{where}/page", b"line\n"),
+        ("wget -q --no-check-certificate -O - https://{where}/page", b"line\n"),
+        ("/usr/bin/python3 -c URLLIB https://{where}/page", b"2000 b"),
+    ],
+    ids=["openssl", "curl", "wget", "python"],
+)
+def test_tls_at_the_c_library(tool: Tool, tls_server: str, command: str, shown: bytes) -> None:
+    """OpenSSL and GnuTLS run in replay, too: their random numbers are those of the recording."""
+    words = [URLLIB if word == "URLLIB" else word.format(where=tls_server) for word in command.split()]
+    need(shutil.which(words[0]), words[0])
+    expected = both(tool, "libc", *words)
+    assert shown in expected[0] and expected[1] == 0
+    same(tool, expected)
 
 
 @pytest.fixture
