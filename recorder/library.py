@@ -264,8 +264,8 @@ class _Recording:
                 names = ", ".join(lacking[:8]) + (" ..." if len(lacking) > 8 else "")
                 self._tell(
                     f"the program imports functions that the interface {interface.name} lacks "
-                    f"({len(lacking)}): {names}. Where they touch what the others made, replay fails: add them "
-                    "to the file, or record at libc alone"
+                    f"({len(lacking)}): {names}. Where they touch what the others made, replay fails: add "
+                    "them to the file, or record at libc alone"
                 )
         if engine.control.broken:
             name = engine.plan.names()[engine.control.broken][1]
