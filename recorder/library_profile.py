@@ -19,6 +19,7 @@ from interfaces.libspec.show import LibFlag
 from interposer import elf
 from recorder.library import record_library
 from recorder.options import RecordOptions, RecordResult
+from recorder.repeat import Repeat
 from tracefile import TraceReader
 
 LIBC = "libc"
@@ -136,6 +137,7 @@ def profile(
     options: Sequence[RecordOptions],
     beneath: Mapping[str, Mapping[str, float]],
     own: Interface | None,
+    repeat: Repeat,
     tell: Callable[[str], None],
 ) -> tuple[list[Flow], dict[str, Run]]:
     """Flows between environment, libraries and program, and the runs they were measured in, by interface.
@@ -150,21 +152,30 @@ def profile(
     candidates = [load(name) for name in shipped() if name not in (LIBC, *ADDED)]
     more, nested = ([], "") if own is None else ([own], own.name)
     tell("profiling at the C library")
-    runs = {LIBC: _runs(options, [load(LIBC), order, *more], nested)}
+    runs = {LIBC: _runs(options, [load(LIBC), order, *more], nested, repeat)}
     homes = loaded(runs[LIBC].modules, candidates)
     used = {item.name: item for item in homes.values()}
     for interface in used:
         tell(f"profiling at {interface}")
-        runs[interface] = _runs(options, [used[interface], order, *more], nested)
+        runs[interface] = _runs(options, [used[interface], order, *more], nested, repeat)
     return list(_flows(runs, homes, beneath, nested)), runs
 
 
-def _runs(options: Sequence[RecordOptions], interfaces: Sequence[Interface], nested: str) -> Run:
+def _runs(
+    options: Sequence[RecordOptions], interfaces: Sequence[Interface], nested: str, repeat: Repeat
+) -> Run:
     """Record each once at some interfaces; all together."""
-    first, *others = (run(one, interfaces, nested) for one in options)
-    for other in others:
-        first.add(other)
-    return first
+    found: Run | None = None
+    for one in options:
+        repeat.begin()
+        other = run(one, interfaces, nested)
+        repeat.ended(one.command, other.result)
+        if found is None:
+            found = other
+        else:
+            found.add(other)
+    assert found is not None
+    return found
 
 
 def _flows(

@@ -17,6 +17,7 @@ from interfaces.libspec.components import components
 from interfaces.libspec.restrict import restrict
 from recorder.library import record_library
 from recorder.library_profile import LIBC, Run, imported, loaded
+from recorder.repeat import Repeat
 from replayer.options import ReplayEnd, ReplayOptions
 from rr_py.escaping import could_differ, is_library, names_of, stacks
 from rr_py.internal import OWN, Found, look
@@ -62,7 +63,7 @@ class SystemRun:
         self.own.add(other.own)
 
 
-def system_run(options: RecordOptions) -> SystemRun:
+def system_run(options: RecordOptions, repeat: Repeat) -> SystemRun:
     """Record once at the system-call interface, replay for the stacks, and again to watch the program's own
     functions. Raises what these raise."""
     from recorder import record
@@ -73,7 +74,9 @@ def system_run(options: RecordOptions) -> SystemRun:
     whole: set[tuple[str, str]] = set()
     with tempfile.TemporaryDirectory(prefix="rr-py-profile-") as folder:
         trace = Path(folder) / "trace.bin"
+        repeat.begin()
         result = record(options._replace(trace=trace))
+        repeat.ended(options.command, result)
         found.events, found.size = result.events, trace.stat().st_size
         for event, frames in stacks(trace, could_differ):
             octets = sum(len(region.data) for region in event.regions)
@@ -146,18 +149,23 @@ class Measured:
     problem: str = ""
 
 
-def measured(options: Sequence[RecordOptions], interfaces: Sequence[Interface]) -> Measured:
+def measured(
+    options: Sequence[RecordOptions], interfaces: Sequence[Interface], repeat: Repeat
+) -> Measured:
     """Record each at the cut, replay it, and compare what they write and how they end."""
     events = size = 0
     problem = ""
     for one in options:
         with tempfile.TemporaryDirectory(prefix="rr-py-cut-") as folder:
             trace = Path(folder) / "trace.bin"
+            repeat.begin()
             with written_to(folder, "recorded"):
                 result = record_library(
                     one._replace(trace=trace, notify=lambda _text: None), lambda: interfaces
                 )
+            repeat.ended(one.command, result)
             events, size = events + result.events, size + trace.stat().st_size
+            repeat.begin()
             problem = problem or _replays(Path(folder), trace, result)
     return Measured(events, size, problem)
 
@@ -167,6 +175,7 @@ def smallest(
     choices: Sequence[Choice],
     runs: Mapping[str, Run],
     system: SystemRun,
+    repeat: Repeat,
     tell: Callable[[str], None],
 ) -> tuple[list[tuple[str, int, int]], Choice | None]:
     """Measure the choices, cheapest first: a row (name, events, bytes) of each whose replay is the same, and
@@ -182,7 +191,7 @@ def smallest(
         names = ", ".join(
             [*(name for name in choice.interfaces if name != OWN), *sorted(choice.components(OWN))]
         )
-        cut = measured(options, chosen(choice, runs, system.own))
+        cut = measured(options, chosen(choice, runs, system.own), repeat)
         if not cut.problem:
             rows.append((names, cut.events, cut.size))
             if cut.size <= system.size and (best is None or cut.size < best[0]):

@@ -152,28 +152,31 @@ def suggest_command(
     from interfaces.libspec.chooser import choices, picture
     from recorder import RecordOptions
     from recorder.library_profile import profile
+    from recorder.repeat import Repeat, repeatable_input
     from rr_py.internal import OWN
     from rr_py.suggesting import chosen, smallest, system_run, text_of
 
     runs_of = [list(program), *([program[0], *_words(args)] for args in also)]
     options = [RecordOptions(command=words) for words in runs_of]
-    say("profiling at system calls")
-    system = system_run(options[0])
-    for one in options[1:]:
-        system.add(system_run(one))
-    flows, runs = profile(options, system.shares, system.own.interface(), say)
-    every = choices(flows)
-    choice = every[0]
-    _show_functions(system)
-    _show_flows(flows, choice)
-    click.echo("")
-    at_calls = False
-    if measure:
-        say("recording at the cut, and replaying that")
-        rows, best = smallest(options, every, runs, system, say)
-        table([("system calls", system.events, system.size), *rows])
-        at_calls = best is None
-        choice = best or choice
+    repeat = Repeat()
+    with repeatable_input():
+        say("profiling at system calls")
+        system = system_run(options[0], repeat)
+        for one in options[1:]:
+            system.add(system_run(one, repeat))
+        flows, runs = profile(options, system.shares, system.own.interface(), repeat, say)
+        every = choices(flows)
+        choice = every[0]
+        _show_functions(system)
+        _show_flows(flows, choice)
+        click.echo("")
+        at_calls = False
+        if measure:
+            say("recording at the cut, and replaying that")
+            rows, best = smallest(options, every, runs, system, repeat, say)
+            table([("system calls", system.events, system.size), *rows])
+            at_calls = best is None
+            choice = best or choice
     interfaces = chosen(choice, runs, system.own)
     if svg:
         Path(svg).write_text(picture(choice.flows, choice), encoding="utf-8")

@@ -9,6 +9,7 @@ import pytest
 
 from interfaces.libspec import SpecError, load_all
 from recorder import RecordOptions
+from recorder.repeat import Repeat
 from rr_py.internal import Found
 from rr_py.suggesting import system_run
 from tests.library.conftest import PROGRAMS, ROOT, Build, Tool, same
@@ -149,7 +150,8 @@ FRAMES = "-fno-optimize-sibling-calls"
 def kinds(request: pytest.FixtureRequest, build: Build, tmp_path: Path) -> tuple[Path, Found]:
     """The program with functions of all kinds, compiled in several ways, and what is found in it."""
     program = build("kinds", (PROGRAMS / "kinds.c").read_text(), *str(request.param).split())
-    return program, system_run(RecordOptions(command=[str(program), str(tmp_path / "kinds.c")])).own
+    options = RecordOptions(command=[str(program), str(tmp_path / "kinds.c")])
+    return program, system_run(options, Repeat()).own
 
 
 def test_which_functions_can_be_cut(kinds: tuple[Path, Found], tool: Tool, tmp_path: Path) -> None:
@@ -257,3 +259,30 @@ def test_a_cut_that_does_not_replay_is_not_suggested(tool: Tool, build: Build, t
     assert "a recording at reads does not replay: its output differs" in done.err, (done.out, done.err)
     text = done.out.decode()
     assert "suggested:" in text and "of the program" not in text, text
+
+
+def test_input_is_there_again_in_each_run(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN a program that adds up what it reads from a pipe WHEN run several times THEN each reads all."""
+    program = build("report", REPORT)
+    numbers(tmp_path, 20000)
+    done = tool(
+        "interface",
+        "suggest",
+        "-o",
+        "app.toml",
+        "--",
+        str(program),
+        "/dev/stdin",
+        stdin=(tmp_path / "numbers.txt").read_bytes(),
+    )
+    assert done.out.count(b"20000 lines, total 199990000") == 2, (done.out, done.err)
+    assert b"suggested: --interface libc and at load_total" in done.out, done.err
+
+
+def test_a_program_that_uses_up_its_input(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN a program that removes the file it reads WHEN run several times THEN it is said so."""
+    text = REPORT.replace("fclose(file);", "fclose(file);\n\tremove(path);")
+    program = build("report", text)
+    data = numbers(tmp_path, 10)
+    done = tool("interface", "suggest", "--", str(program), str(data))
+    assert done.status == 125 and "first it exited with 0, then it exited with 1" in done.err, done.err
