@@ -88,6 +88,25 @@ class Base(Typist):
         with suppress(RuntimeError):
             self.call_from_thread(do)
 
+    def work(self, call: Callable[[], None], group: str, *, exclusive: bool = True) -> None:
+        """Do something in a thread of its own, in place of what `group` does; what goes wrong is told."""
+
+        def run() -> None:
+            try:
+                call()
+            except (RrPyError, OSError) as why:
+                self.hand_over(self.complain, why)
+
+        self.run_worker(run, thread=True, exclusive=exclusive, group=group)
+
+    async def run_action(self, *args: Any, **more: Any) -> bool:
+        """Do what a key or a click means; what cannot be read is told."""
+        try:
+            return await super().run_action(*args, **more)
+        except (RrPyError, OSError) as why:
+            self.complain(why)
+            return True
+
     def _tell_changed(self) -> None:
         self.post_message(Changed())
 
@@ -119,7 +138,7 @@ class Base(Typist):
         rows = self.events
         rows.note = "no event passes the filter" if rows.view.query is not None else "no events"
         if not rows.view.complete:
-            rows.note = "looking..."
+            rows.note = "nothing before the damage" if self.model.damage else "looking..."
         rows.resize_rows()
         self._settle()
         if self.following and rows.row_count:
@@ -192,6 +211,8 @@ class Base(Typist):
         if self.feeder.phase == Phase.INDEXING:
             total = max(self.model.reader.total_events, 1)
             parts.append(f"reading {index.rows * 100 // total} %")
+        elif not view.complete and self.model.damage:
+            parts.append(f"up to the damage, row {count(view.done)}")
         elif not view.complete:
             parts.append(f"filtering {view.done * 100 // max(index.rows, 1)} %")
         if self.feeder.live:

@@ -12,6 +12,7 @@ from interfaces.abi import Kind
 from interfaces.calls import name_of
 from interfaces.libspec import naming
 from interfaces.names.signals import errno_name
+from tracefile import TraceError
 from tui.base import Base
 from tui.dialogs import Choose
 from tui.model.columns import BLOCK_SHIFT, kind_of_code, nr_of_code
@@ -163,12 +164,23 @@ class Finding(Base):
             return
         start = row - step if include_here else row
         self._hits_wanted = deque()
-        self.run_worker(
-            lambda: self._search(search, start, step), thread=True, exclusive=True, group="search"
-        )
+        self.work(lambda: self._search(search, start, step), "search")
 
     def _search(self, search: Search, row: int, step: int) -> None:
         """Runs in a worker: go to the next hit, then count all."""
+        try:
+            self._look_for(search, row, step)
+        except (TraceError, OSError):
+            self.hand_over(self._cannot_search, search)
+            raise
+
+    def _cannot_search(self, search: Search) -> None:
+        if search is self.search:
+            self._hits_wanted = None
+            self.search_note = "cannot be read"
+            self.tell_status()
+
+    def _look_for(self, search: Search, row: int, step: int) -> None:
         worker = get_current_worker()
 
         def go_on() -> bool:

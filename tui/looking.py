@@ -66,7 +66,7 @@ class Looking(Base):
         if self._detailed == row:
             return
         self._detailed = row
-        self.run_worker(lambda: self._detail(row), thread=True, exclusive=True, group="detail")
+        self.work(lambda: self._detail(row), "detail")
 
     _detailed: int | None = None
 
@@ -100,9 +100,7 @@ class Looking(Base):
             self.action_toggle_detail()
         domain, event = self.model.index.place(row)
         self.notify("replaying...", timeout=2)
-        self.run_worker(
-            lambda: self._look(row, domain, event, what), thread=True, exclusive=True, group="look"
-        )
+        self.work(lambda: self._look(row, domain, event, what), "look")
 
     def _look(self, row: int, domain: int, event: int, what: str) -> None:
         if self._looker is None:
@@ -148,7 +146,7 @@ class Looking(Base):
         view.set_whole(*self.model.index.span)
         span, columns = view.span, view.columns
         self.timeline_rows = self.model.index.rows
-        self.run_worker(lambda: self._timeline(span, columns), thread=True, exclusive=True, group="timeline")
+        self.work(lambda: self._timeline(span, columns), "timeline")
         self._timeline_title()
 
     def _timeline(self, span: tuple[int, int], columns: int) -> None:
@@ -221,7 +219,7 @@ class Looking(Base):
 
     def ask_processes(self) -> None:
         """Gather the tree of processes, in a worker."""
-        self.run_worker(self._processes, thread=True, exclusive=True, group="processes")
+        self.work(self._processes, "processes")
 
     def _processes(self) -> None:
         found = processes(self.model.index)
@@ -243,7 +241,7 @@ class Looking(Base):
             return
         self._scanned = True
         self.query_one(HangList).show([], "scanning: the recording is replayed for its stacks...")
-        self.run_worker(self._scan, thread=True, exclusive=True, group="hangs")
+        self.work(self._scan, "hangs")
 
     def _scan(self) -> None:
         try:

@@ -143,7 +143,7 @@ class Placing(Base):
         view, path = self.events.view, Path(text).expanduser()
         if not view.complete:
             self.notify("the filter is still at work: what it has found is written")
-        self.run_worker(lambda: self._export(view, path), thread=True, group="export")
+        self.work(lambda: self._export(view, path), "export", exclusive=False)
 
     def _export(self, view: View, path: Path) -> None:
         worker = get_current_worker()

@@ -206,3 +206,29 @@ def test_completion_prefers_what_the_trace_has() -> None:
     calls = complete("call == ", 8, lambda field: ["writev"])
     assert calls[0].text == "writev"
     assert calls[0].help == "in this trace"
+
+
+@pytest.mark.parametrize(
+    ("text", "matching", "other"),
+    [
+        ("path ~ /etc/passwd", "/etc/passwd-", "/etc/hosts"),
+        ("path ~ /etc and failed", "/etc/hosts", "/usr/bin"),
+        ("path == /etc/passwd", "/etc/passwd", "/etc/passwd-"),
+        ("path in (/etc/passwd, /etc/hosts)", "/etc/passwd", "/etc"),
+        ("path ~ /etc/*.conf", "/etc/a/b.conf", "/etc/hosts"),
+        ("path ~ /^.etc.h/", "/etc/hosts", "/usr/etc/hosts"),
+        ("(path ~ /a.c/)", "xabcx", "abd"),
+        (r"path ~ /a\/b/", "xa/bx", "ab"),
+    ],
+)
+def test_paths_need_no_quotes(text: str, matching: str, other: str) -> None:
+    """GIVEN a path behind ~ or == WHEN parsed THEN it is one; between two slashes it is an expression."""
+    query = parse(text)
+    assert query is not None
+    node = query.root
+    while not isinstance(node, Compare):
+        assert isinstance(node, And | Or)
+        node = node.parts[0]
+    assert node.pattern is not None
+    assert node.pattern.match(matching)
+    assert not node.pattern.match(other)

@@ -96,6 +96,7 @@ class Feeder:
     def _fail(self, why: Exception) -> None:
         self.live = False
         self.model.damage = str(getattr(why, "message", why))
+        self._tell(force=True)
 
     def _progress(self) -> bool:
         self._fill()

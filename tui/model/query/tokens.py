@@ -42,6 +42,7 @@ class Token:
 
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+(\.\d+)?)[a-zA-Zµ]*")
 _WORD = re.compile(r"[A-Za-z_%][A-Za-z0-9_.%*?-]*")
+_PATH = re.compile(r"/[^\s(),\"']*")
 _OPERATORS = ("==", "!=", "<=", ">=", "!~", "&&", "||", "<", ">", "~", "=", "!")
 
 
@@ -64,8 +65,8 @@ def _token(text: str, at: int, before: Token | None) -> Token:
     char = text[at]
     if char in "\"'":
         return _delimited(text, at, T.STRING)
-    if char == "/" and before is not None and before.kind == T.OPERATOR:
-        return _delimited(text, at, T.REGEX)
+    if char == "/" and before is not None and before.kind in (T.OPERATOR, T.OPEN, T.COMMA):
+        return _slashed(text, at)
     for single, kind in (("(", T.OPEN), (")", T.CLOSE), (",", T.COMMA)):
         if char == single:
             return Token(kind, char, at, at + 1)
@@ -77,6 +78,19 @@ def _token(text: str, at: int, before: Token | None) -> Token:
         if text.startswith(operator, at):
             return Token(T.OPERATOR, operator, at, at + len(operator))
     raise QueryError(f"{char!r} has no meaning here", at)
+
+
+def _slashed(text: str, at: int) -> Token:
+    """A regular expression between slashes; what goes on behind the second one, or has none, is a path."""
+    try:
+        token = _delimited(text, at, T.REGEX)
+    except QueryError:
+        token = None
+    path = _PATH.match(text, at)
+    if token is not None and (token.end == len(text) or text[token.end] in " \t),"):
+        return token
+    assert path is not None
+    return Token(T.STRING, path[0], at, path.end())
 
 
 def _delimited(text: str, at: int, kind: T) -> Token:
