@@ -19,7 +19,7 @@ from hangscan.operations import CANDIDATES, WAITS, Judge, Judged
 from interfaces.abi import RESTART, EventFlag, Kind, Region, RegionKind
 from interfaces.calls import CALLS
 from tracefile import TraceError, TraceReader
-from tracefile.passing import Passed, all_of, origins
+from tracefile.passing import Passed, all_of, by_event, origins
 
 _CONTEXT_NS = 1_000_000
 _HEAVY = numbers("fsync", "fdatasync", "syncfs", "sync", "msync", "connect", "sync_file_range")
@@ -64,8 +64,8 @@ class Walker:
         messages: list[Passed] = []
         with suppress(TraceError):
             messages = all_of(reader)
-        for one in messages:
-            self._messages.setdefault(one.domain, {})[one.event] = one
+        for (domain, event), one in by_event(messages).items():
+            self._messages.setdefault(domain, {})[event] = one
         self._origins = origins(messages)
 
     def walk(self, log: DomainLog, tasks: Iterable[int], compute_ns: int | None) -> Walked:

@@ -16,7 +16,7 @@ import numpy as np
 from interfaces.abi import Kind, RegionKind
 from interfaces.calls import CALLS
 from tracefile import EventView, TraceReader
-from tracefile.passing import Passed, all_of, origins
+from tracefile.passing import Passed, all_of, by_event, origins
 
 NUMBERS = {call.name: number for number, call in CALLS.items()}
 _CLOEXEC = 0o2000000
@@ -149,7 +149,7 @@ class Descriptors:
         self.closed_before: dict[int, EventRef] = {}
         """Descriptors of the process of `stop` that are closed then, and the event that closed each."""
         messages = all_of(reader)
-        self._messages = {(one.domain, one.event): one for one in messages}
+        self._messages = by_event(messages)
         self._origins = origins(messages)
         self._passed: dict[tuple[int, int, int], End] = {}
         for number in sorted(reader.domains):

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interfaces.abi import Kind, Region, RegionKind, parse_regions
 from interfaces.arrays import numpy
 from interfaces.calls import BY_NAME
-from tracefile.chunk import Chunk
+from tracefile.chunk import Chunk, EventView
 from tracefile.reader import TraceReader
 
-SENDMSG, RECVMSG = BY_NAME["sendmsg"].number, BY_NAME["recvmsg"].number
+SENDING = frozenset(BY_NAME[name].number for name in ("sendmsg", "sendmmsg"))
+RECEIVING = frozenset(BY_NAME[name].number for name in ("recvmsg", "recvmmsg"))
+_SEVERAL = frozenset(BY_NAME[name].number for name in ("sendmmsg", "recvmmsg"))
+_NUMBERS = sorted(SENDING | RECEIVING)
 _RIGHTS = struct.pack("<ii", 1, 1)
-_HEADER, _CMSG = 56, 16
+_HEADER, _OF_SEVERAL, _CMSG = 56, 64, 16
 _DATA = 64
 
 
@@ -27,7 +30,7 @@ _DATA = 64
 class Passed:
     """A message with descriptors, at its event: sent or received when (ns), which, and how its data begins.
 
-    Of a call that blocked, a sent message is at the event in which it began.
+    An event may have several. Of a call that blocked, a sent message is at the event in which it began.
     """
 
     domain: int
@@ -52,7 +55,7 @@ def in_chunk(chunk: Chunk) -> Iterator[Passed]:
     np = numpy()
     events = chunk.events
     numbers, kinds = events["nr"], events["kind"]
-    chosen = np.flatnonzero(((numbers == SENDMSG) | (numbers == RECVMSG)) & (events["payload_len"] > 0))
+    chosen = np.flatnonzero(np.isin(numbers, _NUMBERS) & (events["payload_len"] > 0))
     if len(chosen):
         chosen = chosen[(kinds[chosen] == Kind.SYSCALL) | (kinds[chosen] == Kind.RELEASE)]
     if not len(chosen) or chunk.payload.find(_RIGHTS) < 0:
@@ -61,18 +64,18 @@ def in_chunk(chunk: Chunk) -> Iterator[Passed]:
         if chunk.event_payload(i).find(_RIGHTS) < 0:
             continue
         event = chunk.view(i)
-        sent = event.nr == SENDMSG
+        sent = event.nr in SENDING
         failed = event.kind == Kind.SYSCALL and event.result < 0
         if failed or (event.kind == Kind.RELEASE and not sent):
             continue
-        kind = RegionKind.IN if sent else RegionKind.OUT
+        time = event.time_in if sent else event.time_out
         try:
-            fds, data = _message(parse_regions(event.payload), event.args[1], kind)
+            messages = list(_messages(event, RegionKind.IN if sent else RegionKind.OUT))
         except ValueError:
             continue
-        if fds:
-            time = event.time_in if sent else event.time_out
-            yield Passed(event.domain, event.number, sent, time, fds, data)
+        for fds, data in messages:
+            if fds:
+                yield Passed(event.domain, event.number, sent, time, fds, data)
 
 
 def all_of(reader: TraceReader) -> list[Passed]:
@@ -80,6 +83,15 @@ def all_of(reader: TraceReader) -> list[Passed]:
     return [
         one for domain in sorted(reader.domains) for chunk in reader.chunks(domain) for one in in_chunk(chunk)
     ]
+
+
+def by_event(messages: Iterable[Passed]) -> dict[tuple[int, int], Passed]:
+    """(domain, event) -> what its messages carried, all together."""
+    found: dict[tuple[int, int], Passed] = {}
+    for one in messages:
+        before = found.get((one.domain, one.event))
+        found[one.domain, one.event] = one if before is None else replace(before, fds=before.fds + one.fds)
+    return found
 
 
 def origins(messages: Iterable[Passed]) -> dict[tuple[int, int], dict[int, Origin]]:
@@ -94,9 +106,10 @@ def origins(messages: Iterable[Passed]) -> dict[tuple[int, int], dict[int, Origi
         if fitting:
             match = min(fitting, key=lambda sent: (sent.domain == one.domain, len(sent.fds) != len(one.fds)))
             waiting.remove(match)
-            found[one.domain, one.event] = {
-                fd: Origin(match.domain, match.event, of) for fd, of in zip(one.fds, match.fds, strict=False)
-            }
+            found.setdefault((one.domain, one.event), {}).update(
+                (fd, Origin(match.domain, match.event, of))
+                for fd, of in zip(one.fds, match.fds, strict=False)
+            )
     return found
 
 
@@ -106,6 +119,28 @@ def _fits(sent: Passed, received: Passed) -> bool:
         return False
     same = sent.data[:size] == received.data[:size]
     return same and sent.time <= received.time and len(sent.fds) >= len(received.fds)
+
+
+def _messages(event: EventView, kind: RegionKind) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """(descriptors, how the data begins) of each message of a call. ValueError: the payload is no regions.
+
+    A call for several messages logs them one behind the other, each beginning with its header.
+    """
+    regions = parse_regions(event.payload)
+    address = event.args[1]
+    if event.nr not in _SEVERAL:
+        yield _message(regions, address, kind)
+        return
+    count = event.result if event.kind == Kind.SYSCALL else event.args[2] & 0xFFFFFFFF
+    begins = [
+        i
+        for i, region in enumerate(regions)
+        if region.kind == kind
+        and _HEADER <= len(region.data) <= _OF_SEVERAL
+        and region.addr in range(address, address + count * _OF_SEVERAL, _OF_SEVERAL)
+    ]
+    for begin, end in zip(begins, [*begins[1:], len(regions)], strict=True):
+        yield _message(regions[begin:end], regions[begin].addr, kind)
 
 
 def _message(regions: list[Region], address: int, kind: RegionKind) -> tuple[tuple[int, ...], bytes]:

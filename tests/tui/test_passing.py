@@ -121,3 +121,31 @@ def test_a_real_program_passes_them_both_ways(compile_c: CompileC, tool: RunTool
         domain, event = model.index.place(row)
         labels |= {model.label(row + 1, fd) for fd in model.index.received[domain, event]}
     assert labels == {"/etc/hostname", "/etc/hosts", "/etc/passwd"}
+
+
+@pytest.mark.acceptance
+def test_several_messages_in_one_call(compile_c: CompileC, tool: RunTool, tmp_path: Path) -> None:
+    """GIVEN files passed by one sendmmsg of two messages WHEN recorded THEN each is known to the reader."""
+    trace = tmp_path / "t.bin"
+    program = (PROGRAM.parent / "passed_mmsg.c").read_text()
+    assert tool("record", "-q", "-o", trace, "--", compile_c(program)).returncode == 0
+    with indexed(trace) as model:
+        view = model.view(parse("call == recvmmsg and result > 0"))
+        model.fill(view)
+        expected = ["/etc/hostname", "/etc/hosts", "/etc/passwd"]
+        labels = []
+        for row in view.rows(0, len(view)):
+            domain, event = model.index.place(row)
+            labels += [model.label(row + 1, fd) for fd in model.index.received[domain, event]]
+        assert labels == expected
+        view = model.view(parse(f"call == read and domain == {domain} and path ~ /etc"))
+        model.fill(view)
+        reads = view.rows(0, len(view))
+        assert [model.label(row, model.decode(row).args[0]) for row in reads] == expected
+        places = [model.index.place(row) for row in reads]
+    with TraceReader.open(trace) as reader:
+        for (domain, event), path in zip(places, expected, strict=True):
+            fd = reader.event(domain, event).args[0]
+            found = Descriptors(reader, EventRef(0, domain, event)).at.get(fd)
+            assert found is not None
+            assert found.text == path

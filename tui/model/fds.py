@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from interfaces.abi import Kind
 from interfaces.calls import BY_NAME, name_of
-from tracefile.passing import RECVMSG, Origin, origins
+from tracefile.passing import RECEIVING, Origin, origins
 from tui.model.columns import BLOCK_SHIFT, PAIR, RANGE, DescriptorUses, kind_of_code, nr_of_code
 from tui.model.decode import Decoded, path_of, unquoted
 from tui.model.index import EventIndex
@@ -106,7 +106,7 @@ class Descriptors:
         for use in self._back(domain, row, fd):
             if use.closes:
                 return ""
-            if use.nr == RECVMSG:
+            if use.nr in RECEIVING:
                 return self._passed(use.row, fd, hops)
             return self._named_by(use.row, domain, hops)
         parent = self._parent(domain)
@@ -201,7 +201,7 @@ class Descriptors:
         block = self._index.blocks[row >> BLOCK_SHIFT]
         code = int(block.code[row - block.first])
         name = name_of(nr_of_code(code)) if kind_of_code(code) == Kind.SYSCALL else ""
-        if name == "recvmsg":
+        if name in ("recvmsg", "recvmmsg"):
             return fd in self._index.received.get(self._index.place(row), ())
         if name == "close_range":
             first, last = self._decode(row).args[:2]

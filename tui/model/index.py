@@ -307,7 +307,8 @@ class EventIndex:
             for message in in_chunk(chunk):
                 self.passed.append(message)
                 if not message.sent:
-                    self.received[message.domain, message.event] = message.fds
+                    place = message.domain, message.event
+                    self.received[place] = self.received.get(place, ()) + message.fds
                     uses[message.event - chunk.first_event] = PAIR
         return Columns(
             tasks,
