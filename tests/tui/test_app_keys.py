@@ -10,34 +10,18 @@ import pytest
 from textual.events import Key
 from textual.keys import _character_to_key, key_to_character
 from textual.pilot import Pilot
-from textual.widgets import ContentSwitcher, Input
+from textual.widgets import ContentSwitcher
 
-from interfaces.abi import Kind
+from tests.tui import test_app_finding, test_app_places
 from tests.tui.conftest import Story, interface, opened, press, screen_text, settle, type_text
+from tests.tui.trying import TRIED, key, tries
 from tui.actions import ACTIONS, KEY_NAMES, LIST_KEYS
 from tui.app import RrPyTui
-from tui.dialogs import Choose, Columns, Help
-from tui.model.address import Address
+from tui.dialogs import Columns, Help
 from tui.model.detail import Node
 from tui.model.look import Looker
 from tui.model.settings import Settings
-from tui.processes import ProcessList
 from tui.prompt import Prompt
-
-TRIED: set[str] = set()
-"""Ids of actions whose keys a test of this module has pressed."""
-
-
-def tries(*ids: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Say which actions a test tries."""
-    TRIED.update(ids)
-    return lambda test: test
-
-
-def key(id: str, which: int = 0) -> str:
-    """The key of an action."""
-    keys = {action.id: action.keys for action in ACTIONS} | {row[0]: row[1] for row in LIST_KEYS}
-    return keys[id].split(",")[which]
 
 
 @tries(*(row[0] for row in LIST_KEYS))
@@ -84,188 +68,6 @@ def _no_scan(path: Path) -> object:
     from interfaces.errors import ExitStatus, RrPyError
 
     raise RrPyError("nothing to scan", "", ExitStatus.TOOL_FAILED)
-
-
-@tries("find.filter", "find.clear")
-@interface
-async def test_a_filter_turns_red_and_green_and_is_applied(small: Path) -> None:
-    """GIVEN a filter being typed WHEN wrong or right THEN its class says so; Esc takes away."""
-    async with opened(small) as (app, pilot):
-        prompt = app.query_one(Prompt)
-        await press(pilot, key("find.filter"))
-        await type_text(pilot, "call == rea")
-        assert prompt.has_class("wrong")
-        await pilot.press("tab")
-        await pilot.pause()
-        assert app.query_one("#prompt-input", Input).value == "call == read "
-        assert prompt.has_class("right")
-        await type_text(pilot, "and result == 60")
-        await press(pilot, "enter")
-        assert not prompt.has_class("open")
-        assert app.focused is app.events
-        view = app.events.view
-        assert 0 < len(view) < app.model.index.rows // 4
-        assert {app.model.decode(row).name for row in view.rows(0, 50)} == {"read"}
-        await press(pilot, key("find.clear"))
-        assert len(app.events.view) == app.model.index.rows
-
-
-@tries()
-@interface
-async def test_a_prompt_is_left_and_remembers(small: Path) -> None:
-    """GIVEN a prompt WHEN it is left THEN nothing happens; wrong texts are not taken; up brings old ones."""
-    async with opened(small) as (app, pilot):
-        await press(pilot, "f")
-        await type_text(pilot, "nonsense")
-        await press(pilot, "enter")
-        assert app.query_one(Prompt).has_class("open")
-        await press(pilot, "escape")
-        assert not app.query_one(Prompt).has_class("open")
-        assert app.query_shown is None
-        await press(pilot, "slash")
-        await type_text(pilot, "users")
-        await press(pilot, "enter", "slash", "up")
-        assert app.query_one("#prompt-input", Input).value == "users"
-        await press(pilot, "down")
-        assert app.query_one("#prompt-input", Input).value == ""
-
-
-@tries("find.search", "find.next", "find.previous")
-@interface
-async def test_search_finds_and_counts(small: Path) -> None:
-    """GIVEN a search WHEN going on THEN the cursor is on hits, counted; the other end follows the last."""
-    async with opened(small) as (app, pilot):
-        await press(pilot, key("find.search"))
-        await type_text(pilot, "-1 ENOENT")
-        await press(pilot, "enter")
-        first = app.row
-        assert first is not None
-        assert app.model.decode(first).error == 2
-        total = app.search_note.partition("/")[2]
-        assert app.search_note == f"1/{total}"
-        await press(pilot, key("find.next"))
-        assert app.search_note == f"2/{total}"
-        await press(pilot, key("find.previous"), key("find.previous"))
-        assert app.search_note == f"{total}/{total}"
-        await press(pilot, "escape")
-        assert app.search is None
-        await press(pilot, key("find.next"))
-        assert app.row is not None
-
-
-@tries("find.terms")
-@interface
-async def test_the_event_becomes_the_filter(small: Path) -> None:
-    """GIVEN an event WHEN made a filter THEN conditions it fulfils are offered, and the chosen one holds."""
-    async with opened(small) as (app, pilot):
-        await press(pilot, "down", key("find.terms"))
-        assert isinstance(app.screen, Choose)
-        await press(pilot, "enter")
-        row = app.row
-        assert row is not None
-        assert app.query_shown is not None
-        assert app.query_shown.text == f"call == {app.model.decode(row).name}"
-        await press(pilot, key("find.terms"), "down", "enter")
-        assert " and tid == " in app.query_shown.text
-
-
-@tries("find.all")
-@interface
-async def test_all_kinds_are_shown_on_demand(story: Story) -> None:
-    """GIVEN hand-overs among calls WHEN all is asked for THEN they are shown, the cursor staying."""
-    story.domain(1, 100)
-    story.call("getpid")
-    story.event(Kind.YIELD)
-    story.call("getppid")
-    story.close().close()
-    async with opened(story.path) as (app, pilot):
-        await press(pilot, "down")
-        assert (len(app.events.view), app.row) == (2, 2)
-        await press(pilot, key("find.all"))
-        assert (len(app.events.view), app.row) == (3, 2)
-        await press(pilot, key("find.all"))
-        assert len(app.events.view) == 2
-
-
-@tries("find.failed", "find.failed_back", "find.slow", "find.slow_back")
-@interface
-async def test_failed_and_slow_calls_are_found(small: Path) -> None:
-    """GIVEN calls WHEN the next failed or slow one is asked for THEN the cursor is there, both ways."""
-    async with opened(small) as (app, pilot):
-        await press(pilot, key("find.failed"))
-        first = app.row
-        assert first is not None
-        assert app.model.decode(first).error
-        await press(pilot, key("find.failed"), key("find.failed_back"))
-        assert app.row == first
-        await press(pilot, key("find.slow"))
-        slow = app.row
-        assert slow is not None
-        assert app.model.decode(slow).took >= 10_000_000
-        await press(pilot, key("find.slow"), key("find.slow_back"))
-        assert app.row == slow
-
-
-@tries("go.to", "go.back", "go.forward")
-@interface
-async def test_places_are_gone_to_and_back(small: Path) -> None:
-    """GIVEN places WHEN gone to THEN back and forward lead through them; a wrong one is refused."""
-    async with opened(small) as (app, pilot):
-        for place, row in [("5000", 5000), ("4711:70", app.model.index.row_of(1, 70))]:
-            await press(pilot, key("go.to"))
-            await type_text(pilot, place)
-            await press(pilot, "enter")
-            assert app.row == row
-        await press(pilot, key("go.back"))
-        assert app.row == 5000
-        await press(pilot, key("go.back", 1))
-        assert app.row == 0
-        await press(pilot, key("go.forward"), key("go.forward", 1))
-        assert app.row == app.model.index.row_of(1, 70)
-        await press(pilot, key("go.to"))
-        await type_text(pilot, "99999999")
-        assert app.query_one(Prompt).has_class("wrong")
-
-
-@tries("go.thread_next", "go.thread_previous")
-@interface
-async def test_a_thread_is_followed(small: Path) -> None:
-    """GIVEN an event WHEN ] and [ are pressed THEN the cursor goes along its thread."""
-    async with opened(small) as (app, pilot):
-        await press(pilot, "down")
-        start = app.row
-        assert start is not None
-        task = app.model.index.task_id(start)
-        for _ in range(12):
-            await press(pilot, key("go.thread_next"))
-            assert app.row is not None
-            assert app.model.index.task_id(app.row) == task
-        for _ in range(12):
-            await press(pilot, key("go.thread_previous"))
-        assert app.row == start
-
-
-@tries("go.mark", "go.to_mark", "go.bookmark", "go.bookmarks")
-@interface
-async def test_marks_and_bookmarks(small: Path, tmp_path: Path) -> None:
-    """GIVEN marks WHEN set THEN one gets back to them, they are listed, kept beside the trace, removable."""
-    trace = tmp_path / "t.bin"
-    trace.write_bytes(small.read_bytes())
-    async with opened(trace) as (app, pilot):
-        await press(pilot, "down", "down", key("go.mark"), "q")
-        await press(pilot, "end", key("go.bookmark"))
-        await type_text(pilot, "the end")
-        await press(pilot, "enter", "home", key("go.to_mark"), "q")
-        assert app.row == 2
-        assert (tmp_path / "t.bin.bookmarks.json").exists()
-        await press(pilot, key("go.bookmarks"))
-        assert isinstance(app.screen, Choose)
-        await press(pilot, "down", "enter")
-        assert app.row == app.model.index.rows - 1
-        await press(pilot, key("go.bookmarks"), "delete")
-        assert len(app.bookmarks.all()) == 1
-        await press(pilot, key("go.to_mark"), "z")
-        assert app.row == app.model.index.rows - 1
 
 
 def shows_detail(app: RrPyTui) -> bool:
@@ -366,47 +168,6 @@ async def test_the_timeline_is_zoomed_panned_and_pinned(small: Path) -> None:
         assert app.current == "events"
         assert app.row is not None
         assert app.model.index.task_id(app.row) == task
-
-
-@tries()
-@interface
-async def test_a_process_becomes_the_filter(small: Path) -> None:
-    """GIVEN the processes WHEN one is chosen THEN only its events are shown."""
-    async with opened(small) as (app, pilot):
-        await press(pilot, "3")
-        rows = app.query_one(ProcessList)
-        assert [process.pid for process in rows.processes] == [4711, 4720]
-        await press(pilot, "down", "enter")
-        assert app.current == "events"
-        assert len(app.events.view) == 2000
-        assert app.query_shown is not None
-        assert app.query_shown.text == "pid == 4720"
-
-
-@tries("copy.line", "copy.address")
-@interface
-async def test_lines_and_addresses_are_copied(small: Path) -> None:
-    """GIVEN an event WHEN copied THEN the line, or the address of the place, is on the clipboard."""
-    async with opened(small) as (app, pilot):
-        await press(pilot, "down", key("copy.line"))
-        assert "fstat(5" in app.clipboard or "openat(" in app.clipboard
-        await press(pilot, key("copy.address"))
-        assert app.clipboard.startswith(f"{small}@47")
-        await press(pilot, "enter", key("copy.line"))
-        assert "arguments" in app.clipboard
-
-
-@tries("export")
-@interface
-async def test_the_shown_events_are_exported(small: Path, tmp_path: Path) -> None:
-    """GIVEN a filter WHEN exported THEN the file has its events; an existing one is not overwritten."""
-    target = tmp_path / "out.csv"
-    async with opened(small, Address(small, filter="call == close")) as (app, pilot):
-        for _ in range(2):
-            await press(pilot, key("export"))
-            await type_text(pilot, str(target))
-            await press(pilot, "enter")
-        assert len(target.read_text().splitlines()) == len(app.events.view) + 1
 
 
 @tries("theme")
@@ -576,8 +337,9 @@ async def test_the_mouse_works(small: Path) -> None:
 
 
 def test_every_action_is_tried() -> None:
-    """GIVEN the list of actions WHEN compared with this module THEN each has a test, and a name for its
-    keys."""
+    """GIVEN the list of actions WHEN compared with the tests THEN each has one, and a name for its keys."""
+    assert test_app_finding
+    assert test_app_places
     known = {action.id for action in ACTIONS} | {row[0] for row in LIST_KEYS}
     assert known == TRIED
     for action in ACTIONS:
