@@ -99,6 +99,8 @@ def count(trace: Path, interfaces: Sequence[Interface], found: Run, nested: str 
             events = chunk.events
             columns = (events[name].tolist() for name in ("nr", "flags", "ip", "payload_len", "task"))
             for number, flags, ip, octets, task in zip(*columns, strict=True):
+                if number not in names:
+                    continue  # a program begins, a trap: no call
                 interface, function = names[number]
                 beneath = begun.setdefault(task, [])
                 if interface.name == nested:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from recorder import RecordOptions, RecordResult
 
 
+_INSIDE = frozenset({"exec", "end", "instruction"})
+_STARTS = frozenset({"exec", "starts"})
+
+
 @dataclass(slots=True)
 class Beneath:
     """System calls, and bytes of them, beneath a function; `calls` are those of its calls that made any."""
@@ -126,7 +130,7 @@ def chosen(choice: Choice, runs: Mapping[str, Run], own: Found) -> list[Interfac
         interface = load(name)
         placed = components(interface)
         wanted: Collection[str] = [f for f, part in placed.items() if part in choice.components(name)]
-        if name == LIBC:
+        if name == LIBC and not _starts_programs(interface, runs[LIBC]):
             needed = imported(modules, whole)
             wanted = needed & interface.functions.keys() | _always(interface)
         found.append(interface if len(wanted) == len(interface.functions) else restrict(interface, wanted))
@@ -136,8 +140,16 @@ def chosen(choice: Choice, runs: Mapping[str, Run], own: Found) -> list[Interfac
 
 
 def _always(interface: Interface) -> set[str]:
-    """Functions that are reached from inside the C library."""
-    return {name for name, function in interface.functions.items() if function.special == "exec"}
+    """Functions that are reached from inside the C library, and what is no function that modules import."""
+    return {name for name, function in interface.functions.items() if function.special in _INSIDE}
+
+
+def _starts_programs(interface: Interface, run: Run) -> bool:
+    """Whether other programs were started, which may call any function."""
+    return any(
+        name == interface.name and interface.functions[function].special in _STARTS
+        for name, function, _, _ in run.calls
+    )
 
 
 @dataclass(frozen=True, slots=True)

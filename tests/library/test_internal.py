@@ -286,3 +286,17 @@ def test_a_program_that_uses_up_its_input(tool: Tool, build: Build, tmp_path: Pa
     data = numbers(tmp_path, 10)
     done = tool("interface", "suggest", "--", str(program), str(data))
     assert done.status == 125 and "first it exited with 0, then it exited with 1" in done.err, done.err
+
+
+def test_a_script_that_puts_a_file_in_place(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN a program that removes what it reads, run by a script that makes it again WHEN asked for the
+    cheapest interface THEN an answer is given, and what it writes records and replays."""
+    program = build("report", REPORT.replace("fclose(file);", "fclose(file);\n\tremove(path);"))
+    numbers(tmp_path, 5000)
+    (tmp_path / "s.sh").write_text(f"cp numbers.txt in.txt; exec {program} in.txt\n")
+    done = tool("interface", "suggest", "-o", "app.toml", "--", "sh", "s.sh")
+    assert done.status == 0 and b"suggested:" in done.out, (done.out, done.err)
+    assert "does not replay" not in done.err, done.err
+    if (tmp_path / "app.toml").exists():
+        recorded = tool("record", "-q", "-o", "t.bin", "--interface", "app.toml", "--", "sh", "s.sh")
+        same(tool, (recorded.out, recorded.status))
