@@ -4,8 +4,6 @@ Names are those of the header without `RR_`. tests/unit/test_abi.py compiles a p
 size, offset and constant of the header and compares.
 """
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from collections.abc import Iterator

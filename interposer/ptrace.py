@@ -5,8 +5,6 @@ later) go through its generic `ptrace` function. All requests must come from the
 tracee, and, except `seize` and `interrupt`, need a tracee that is stopped.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -5,8 +5,6 @@ another domain has mapped moves to that domain's log, if it is alone in its own;
 reported by name and what goes through that memory may not replay.
 """
 
-from __future__ import annotations
-
 import os
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ without, the user is told once, and the trace says so. Events may come in any or
 sender's death, a death in the middle of an exec.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os
