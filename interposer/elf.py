@@ -24,7 +24,7 @@ PT_GNU_EH_FRAME = 0x6474E550
 PF_X, PF_W, PF_R = 1, 2, 4
 _SHT_SYMTAB, _SHT_DYNSYM, _SHT_NOBITS = 2, 11, 8
 _SHF_EXECINSTR = 4
-_STT_FUNC = 2
+_STT_FUNC, _STT_IFUNC = 2, 10
 _DT_NULL, _DT_NEEDED, _DT_STRTAB = 0, 1, 5
 _NAME_MAX, _DYNAMIC_MAX = 256, 65536
 _MAGIC = b"\x7fELF"
@@ -52,6 +52,8 @@ class Symbol(NamedTuple):
     value: int
     size: int
     is_function: bool
+    is_chosen: bool = False
+    """An indirect function: which code it is, the dynamic linker asks when it loads the file."""
 
 
 class Elf(NamedTuple):
@@ -156,7 +158,7 @@ class Elf(NamedTuple):
         for at in range(offset, offset + size - _SYMBOL.size + 1, _SYMBOL.size):
             name, info, _, _, value, length = _unpack(_SYMBOL, self.data, at)
             text = strings[name : strings.find(b"\0", name)].decode(errors="replace")
-            yield Symbol(text, value, length, info & 15 == _STT_FUNC)
+            yield Symbol(text, value, length, info & 15 == _STT_FUNC, info & 15 == _STT_IFUNC)
 
 
 def _unpack(layout: struct.Struct, data: Buffer, offset: int) -> tuple[int, ...]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_STACKS = 2000
 """Stacks read in one check; further calls are only counted."""
+MOST_PROGRAMS = 16
+"""Processes, and programs they exec, that are looked at in one check."""
 _OWN = (
     "brk",
     "mprotect",
@@ -59,6 +61,11 @@ _MMAP, _WRITES = BY_NAME["mmap"].number, (BY_NAME["write"].number, BY_NAME["writ
 _SHMAT = BY_NAME["shmat"].number
 _MAP_SHARED, _MAP_ANONYMOUS = 1, 0x20
 _LOADER = "ld-linux"
+_BEGINNINGS = frozenset({"__libc_start_main", "clone", "__clone"})
+"""Functions of the C library that call the program: nothing is missing where they are beneath it."""
+_ALLOCATORS = frozenset(
+    {"malloc", "calloc", "realloc", "free", "memalign", "posix_memalign", "aligned_alloc"}
+)
 _READS = {abi.Kind.RDTSC: "rdtsc", abi.Kind.CPUID: "cpuid", abi.Kind.SIGNAL: "signal"}
 
 
@@ -78,7 +85,8 @@ class Escape:
 class Escapes:
     """What `check` found. `missing`: interface -> functions of its library that are imported and not in the
     file. `crossing`: calls beneath the interface. `loading`: calls of the dynamic linker. `unplaced`: calls
-    whose stack could not be read; `unread`: those beyond MOST_STACKS."""
+    whose stack could not be read; `unread`: those beyond MOST_STACKS. `programs` were looked at (processes,
+    and what they exec), `further` ones were not."""
 
     escapes: list[Escape] = field(default_factory=list)
     missing: dict[str, list[str]] = field(default_factory=dict)
@@ -86,7 +94,8 @@ class Escapes:
     loading: int = 0
     unplaced: int = 0
     unread: int = 0
-    processes: int = 1
+    programs: int = 1
+    further: int = 0
     notes: list[str] = field(default_factory=list)
 
 
@@ -96,30 +105,46 @@ def check(options: RecordOptions, interfaces: Sequence[Interface]) -> Escapes:
     Raises what recording and replaying raise: RecordError, LaunchError, ReplayError.
     """
     from recorder import record
+    from tracefile import TraceReader
+
+    found = Escapes()
+    sorter = _Sorter(interfaces, found)
+    modules: set[str] = set()
+    with tempfile.TemporaryDirectory(prefix="rr-py-check-") as folder:
+        trace = Path(folder) / "trace.bin"
+        record(options._replace(trace=trace))
+        with TraceReader.open(trace) as reader:
+            domains = [number for number in sorted(reader.domains) if reader.event_count(number)]
+        found.programs = min(len(domains), MOST_PROGRAMS)
+        found.further = len(domains) - found.programs
+        left = MOST_STACKS
+        for number in domains[:MOST_PROGRAMS]:
+            left = _look(trace, number, left, sorter, modules)
+    found.missing = missing(modules, interfaces)
+    found.escapes = sorted(sorter.groups.values(), key=lambda escape: -escape.calls)
+    return found
+
+
+def _look(trace: Path, domain: int, most: int, sorter: _Sorter, modules: set[str]) -> int:
+    """Sort what one program does, by at most `most` stacks; how many are left for others. Its modules are
+    added to `modules`."""
     from replayer import Session
     from replayer.stacks import Collector, Wanted
 
-    found = Escapes()
-    with tempfile.TemporaryDirectory(prefix="rr-py-check-") as folder:
-        trace = Path(folder) / "trace.bin"
-        result = record(options._replace(trace=trace))
-        found.processes = result.processes
-        with Session.open(trace) as session:
-            number = session.domain
-            candidates, found.unread = _candidates(session, could_differ)
-            sorter = _Sorter(interfaces, found)
-            collector = Collector(session)
-            modules: dict[str, None] = {}
-            for one in collector.collect(Wanted(event.number) for event in candidates):
-                event = session.reader.event(number, one.wanted.event)
-                modules.update(dict.fromkeys(frame.module for frame in one.frames if frame.module))
-                sorter.add(event, one.frames)
-            if collector.ended is not None and collector.ended.message:
-                found.notes.append(collector.ended.message.splitlines()[0])
-            collector.close()
-            found.missing = missing(_loaded(session) | modules.keys(), interfaces)
-    found.escapes = sorted(sorter.groups.values(), key=lambda escape: -escape.calls)
-    return found
+    found = sorter.found
+    with Session.open(trace, domain) as session:
+        candidates, more = _candidates(session, could_differ, most)
+        found.unread += more
+        collector = Collector(session)
+        for one in collector.collect(Wanted(event.number) for event in candidates):
+            event = session.reader.event(domain, one.wanted.event)
+            modules.update(frame.module for frame in one.frames if frame.module)
+            sorter.add(event, one.frames)
+        if collector.ended is not None and collector.ended.message:
+            found.notes.append(collector.ended.message.splitlines()[0])
+        collector.close()
+        modules |= _loaded(session)
+    return most - len(candidates)
 
 
 def stacks(
@@ -130,21 +155,23 @@ def stacks(
     from replayer.stacks import Collector, Wanted
 
     with Session.open(trace) as session:
-        candidates, _ = _candidates(session, wanted)
+        candidates, _ = _candidates(session, wanted, MOST_STACKS)
         collector = Collector(session)
         for one in collector.collect(Wanted(event.number) for event in candidates):
             yield session.reader.event(session.domain, one.wanted.event), one.frames
         collector.close()
 
 
-def _candidates(session: Session, wanted: Callable[[EventView], bool]) -> tuple[list[EventView], int]:
-    """The first MOST_STACKS events that are wanted, and how many more there are."""
+def _candidates(
+    session: Session, wanted: Callable[[EventView], bool], most: int
+) -> tuple[list[EventView], int]:
+    """The first `most` events that are wanted, and how many more there are."""
     found: list[EventView] = []
     more = 0
     for number in range(session.reader.event_count(session.domain)):
         event = session.reader.event(session.domain, number)
         if wanted(event):
-            if len(found) < MOST_STACKS:
+            if len(found) < most:
                 found.append(event)
             else:
                 more += 1
@@ -167,23 +194,25 @@ class _Sorter:
 
     def __init__(self, interfaces: Sequence[Interface], found: Escapes) -> None:
         self._interfaces = interfaces
-        self._found = found
+        self.found = found
         self.groups: dict[tuple[str, tuple[str, ...]], Escape] = {}
 
     def add(self, event: EventView, frames: Sequence[StackFrame]) -> None:
         """Count one call."""
         native = [frame for frame in frames if frame.kind != "python"]
         if not native:
-            self._found.unplaced += 1
+            self.found.unplaced += 1
             return
-        if _LOADER in os.path.basename(native[-1].module):
-            self._found.loading += 1
+        if any(_LOADER in os.path.basename(native[end].module) for end in (0, -1)):
+            self.found.loading += 1
             return
-        crossing, why = crossed(native, self._interfaces)
-        if crossing:
-            self._found.crossing += 1
+        if _allocates(native):
             return
         what = _READS.get(abi.Kind(event.kind), "") or name_of(event.nr)
+        crossing, why = crossed(native, self._interfaces, what)
+        if crossing:
+            self.found.crossing += 1
+            return
         if event.nr == _SHMAT or (event.nr == _MMAP and event.args[3] & _MAP_SHARED):
             why = why or "memory shared with others"
         elif event.nr == _MMAP:
@@ -194,17 +223,35 @@ class _Sorter:
         group.octets += sum(len(region.data) for region in event.regions)
 
 
-def crossed(frames: Sequence[StackFrame], interfaces: Sequence[Interface]) -> tuple[bool, str]:
-    """Whether a function of the interfaces is on the stack; if not, which one is missing from a file."""
+def _allocates(frames: Sequence[StackFrame]) -> bool:
+    """Whether it is the C library's allocator that calls: for its own memory, and a number to check it by."""
+    return any(
+        os.path.basename(frame.module).startswith("libc.so")
+        and not _ALLOCATORS.isdisjoint(names_of(frame.module, frame.function))
+        for frame in frames
+    )
+
+
+def crossed(
+    frames: Sequence[StackFrame], interfaces: Sequence[Interface], what: str = ""
+) -> tuple[bool, str]:
+    """Whether a function of the interfaces is on the stack; if not, which one is missing from a file.
+
+    `what` is the system call: the function of this name may be one that the dynamic linker chooses among
+    several without a name (`time`).
+    """
     why = ""
     for frame, caller in zip(frames, [*frames[1:], None], strict=True):
         interface = next((item for item in interfaces if is_library(frame.module, item)), None)
         if interface is None:
             continue
         names = names_of(frame.module, frame.function)
+        from_outside = caller is not None and caller.module != frame.module
+        if not names and from_outside:
+            names = frozenset({what}) & _chosen(frame.module)
         if names & interface.functions.keys() or _is_internal(frame.function, interface):
             return True, ""
-        if caller is not None and caller.module != frame.module and names and not why:
+        if from_outside and names and not why and names.isdisjoint(_BEGINNINGS):
             why = f"{min(names, key=len)} is not in {interface.name}"
     return False, why
 
@@ -237,6 +284,16 @@ def _exports(path: str) -> dict[str, frozenset[str]]:
     except (OSError, elf.ElfError):
         pass
     return {name: frozenset(names) for names in at.values() for name in names}
+
+
+@lru_cache(64)
+def _chosen(path: str) -> frozenset[str]:
+    """Functions of a library whose code is chosen when it is loaded."""
+    try:
+        symbols = elf.parse(Path(path).read_bytes()).symbols()
+        return frozenset(symbol.name.partition("@")[0] for symbol in symbols if symbol.is_chosen)
+    except (OSError, elf.ElfError):
+        return frozenset()
 
 
 def missing(modules: Iterable[str], interfaces: Sequence[Interface]) -> dict[str, list[str]]:

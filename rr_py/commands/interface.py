@@ -100,8 +100,10 @@ def check_command(interfaces: tuple[str, ...], program: tuple[str, ...]) -> None
     click.echo(f"{count(found.crossing, 'system call')} beneath the interface ({', '.join(interfaces)})")
     if found.loading:
         click.echo(f"{count(found.loading, 'system call')} of the dynamic linker, which replay makes again")
-    if found.processes > 1:
-        click.echo(f"{count(found.processes - 1, 'further process', 'further processes')}, not looked at")
+    if found.programs > 1:
+        click.echo(f"{count(found.programs, 'process', 'processes')} and programs of theirs")
+    if found.further:
+        click.echo(f"{count(found.further, 'further process', 'further processes')}, not looked at")
     if found.unplaced:
         click.echo(f"{count(found.unplaced, 'system call')} whose stack cannot be read")
     if found.unread:

@@ -49,3 +49,60 @@ def test_an_interface_that_holds(tool: Tool, build: Build, tmp_path: Path) -> No
     )
     done = tool("interface", "check", "--interface", "zlib", "--", str(build("app", text, "-lz")))
     assert done.out.endswith(b"nothing escapes the interface\n"), (done.out, done.err)
+
+
+def test_functions_that_the_linker_chooses_and_what_needs_no_interface(tool: Tool, build: Build) -> None:
+    """GIVEN time() and gettimeofday(), which have no code of their names, an allocator that draws a number
+    for itself, and a library that is loaded later WHEN checked at libc THEN none of them escapes."""
+    text = """
+    #include <dlfcn.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <sys/time.h>
+    #include <time.h>
+    int main(void)
+    {
+        struct timeval t;
+        void *p = malloc(100);
+        gettimeofday(&t, 0);
+        printf("%d %d %p\\n", time(0) > 0, t.tv_sec > 0, dlopen("libz.so.1", RTLD_NOW));
+        free(p);
+    }
+    """
+    done = tool("interface", "check", "--interface", "libc", "--", str(build("app", text)))
+    assert done.out.endswith(b"nothing escapes the interface\n"), (done.out, done.err)
+
+
+def test_what_other_processes_and_programs_do(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN a program whose child, and what that execs, make system calls by themselves WHEN checked THEN
+    both are listed with their stacks."""
+    last = "#include <unistd.h>\nint main(void) { return syscall(140, 0, 0) < 0; }"
+    build("last", last)
+    text = """
+    #include <sys/wait.h>
+    #include <unistd.h>
+    static __attribute__((noinline)) long own(long number)
+    {
+        long result;
+        __asm__ volatile("syscall" : "=a"(result) : "a"(number) : "rcx", "r11", "memory");
+        return result;
+    }
+    int main(void)
+    {
+        if (fork() == 0) {
+            own(39);
+            execl("./last", "last", (char *)0);
+        }
+        wait(0);
+        return 0;
+    }
+    """
+    program = build("app", text)
+    done = tool("interface", "check", "--interface", "zlib", "--", str(program))
+    text = done.out.decode()
+    assert "3 processes and programs of theirs" in text, (text, done.err)
+    found = groups(text)
+    assert any(line.startswith("own (app.c:") for line in found["getpid  0 B"]), text
+    assert any(
+        "main (last.c:" in line for what in found if what.startswith("getpriority") for line in found[what]
+    )
