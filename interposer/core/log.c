@@ -122,9 +122,13 @@ static void region_add(struct thread *th, u32 kind, u32 arg, u64 addr, u64 len) 
 static int fill_add(struct thread *th, u32 arg, u64 addr, u8 *bytes, u64 len) {
   struct rr_fill fill = {len, *(u64 *)bytes};
   if (len < RR_FILL_MIN || len > RR_FILL_MAX || th->event_fills + len > RR_FILLS_MAX) return 0;
-  for (u64 i = 8; i + 8 <= len; i += 8)
-    if (*(u64 *)(bytes + i) != fill.word) return 0;
-  for (u64 i = len & ~7ul; i < len; i++)
+  const u64 *words = (const u64 *)bytes, count = len / 8;
+  u64 i = 1;
+  for (; i + 4 <= count; i += 4)
+    if ((words[i] ^ fill.word) | (words[i + 1] ^ fill.word) | (words[i + 2] ^ fill.word) | (words[i + 3] ^ fill.word)) return 0;
+  for (; i < count; i++)
+    if (words[i] != fill.word) return 0;
+  for (i = len & ~7ul; i < len; i++)
     if (bytes[i] != (u8)(fill.word >> 8 * (i & 7))) return 0;
   *(struct rr_fill *)bytes = fill;
   region_add(th, RR_R_FILL, arg, addr, sizeof fill);
