@@ -496,6 +496,20 @@ function seen(module) {
   if (running) lacks();
 }
 
+// The script outlives its tool, whichever way that ends: code of stubs stays for threads that are in it. It looks itself
+// whether the stubs are to be taken out.
+function watchForEnd() {
+  const over = new NativeFunction(runtime.rr_over, 'int', []);
+  const timer = setInterval(() => {
+    if (!over()) return;
+    clearInterval(timer);
+    new NativeFunction(runtime.rr_stop, 'void', [])();
+    for (const target of targets.keys()) Interceptor.revert(ptr(target));
+    Interceptor.flush();
+    new NativeFunction(runtime.rr_left, 'void', [])();
+  }, 200);
+}
+
 rpc.exports = {
   start(given) {
     let placed = null;
@@ -569,12 +583,8 @@ rpc.exports = {
     if (image.domain) placed();
     running = true;
     lacks();
+    if (plan.watching) watchForEnd();
     return Object.keys(loaded);
-  },
-  stop() {
-    new NativeFunction(runtime.rr_stop, 'void', [])();
-    for (const target of targets.keys()) Interceptor.revert(ptr(target));
-    Interceptor.flush();
   },
   modules() {
     return Process.enumerateModules().map(m => [m.base.toString(), m.size, m.path]);

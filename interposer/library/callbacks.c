@@ -110,3 +110,6 @@ u64 rr_callbacks_offset(void) { return (u64)&rr_state.callbacks - (u64)&rr_state
 /* Calls made by this module (the dynamic linker, the C library, Frida) are none of the program's. */
 void rr_foreign(u64 start, u64 size) { u64 i = rr_state.nforeign; if (i < 32) { rr_state.foreign[i][0] = start; rr_state.foreign[i][1] = size; rr_state.nforeign = i + 1; } }
 void rr_stop(void) { off = 1; }
+/* The watch is over: its tool says so, or is gone. */
+int rr_over(void) { return *(volatile u32 *)&ctl->stopped || !alive(); }
+void rr_left(void) { ctl->left = 1; wake(&ctl->left); }

@@ -41,7 +41,7 @@ class Control(ctypes.LittleEndianStructure):
         ("div_args", ctypes.c_uint64 * 6),
         *[(name, ctypes.c_uint32) for name in ("div_len", "full", "waiting", "unseen")],
         ("div_data", ctypes.c_uint8 * 1024),
-        *[(name, ctypes.c_uint32) for name in ("out_lock", "knock", "broken", "pad3")],
+        *[(name, ctypes.c_uint32) for name in ("out_lock", "knock", "broken", "left")],
         ("kids", ctypes.c_uint32 * 64),
         *[
             (name, ctypes.c_uint64)

@@ -5,6 +5,7 @@ Frida's script only compiles and places stubs; no JavaScript runs when the progr
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
@@ -24,12 +25,14 @@ from interfaces.libspec.errors import MissingPackageError
 from interfaces.libspec.model import Callback, Function, Interface
 from interposer import elf
 from interposer.library import generate
-from interposer.library.control import CONTROL_SIZE, Control
+from interposer.library.control import CONTROL_SIZE, Control, wait
 from interposer.library.errors import EngineError
 from interposer.library.image import Image
 from interposer.library.keeper import Keeper
 from interposer.library.seat import Seat
+from interposer.library.spawn import is_dynamic
 
+_LEAVING_SECONDS = 2.0
 SLOTS = 8
 SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
@@ -185,8 +188,13 @@ class Engine:
         return self.pid
 
     def attach(self, pid: int) -> None:
-        """Let Frida enter a running program; `place` must follow."""
+        """Let Frida enter a running program; `place` must follow. Raises EngineError where it must not."""
+        _check_running(pid)
         self.pid = pid
+        with suppress(OSError):
+            owner = os.stat(f"/proc/{pid}")
+            for file in (self._fd, self._news):
+                os.fchown(file, owner.st_uid, owner.st_gid)
         self._take_seat(pid, [])
 
     def place(self, plan: Plan, image: Image | None = None) -> None:
@@ -252,6 +260,9 @@ class Engine:
 
     def detach(self) -> None:
         """Take the stubs out of a process that goes on; their code stays for threads still in it."""
+        self.control.stopped = 1
+        if any(seat.placed for seat in self._seats.values()) and _lives(self.pid):
+            wait(ctypes.addressof(self.control) + Control.left.offset, 0, _LEAVING_SECONDS)
         for seat in self._seats.values():
             seat.detach()
 
@@ -308,9 +319,10 @@ class Engine:
                 "path": f"{mine}/{self._fd}" if started else self.path,
                 "news": f"{mine}/{self._news}" if started else self._news_path,
                 "starting": started,
+                "watching": self.plan.mode == WATCH,
                 "image": image.message(replaying=self.plan.mode == REPLAY),
             },
-            leave=self.plan.mode == RECORD,
+            leave=self.plan.mode != REPLAY,
         )
 
     def _told(self, text: str) -> None:
@@ -338,6 +350,37 @@ def _lives(pid: int) -> bool:
             return file.read().rpartition(") ")[2][:1] not in ("Z", "X")
     except OSError:
         return False
+
+
+def _check_running(pid: int) -> None:
+    """Raises EngineError for a process that Frida cannot enter, or would harm."""
+    remedy = "Check the number, and that the process is yours."
+    try:
+        dynamic = is_dynamic(pid)
+    except FileNotFoundError:
+        raise EngineError(f"there is no process {pid}", remedy) from None
+    except OSError as why:
+        raise EngineError(f"process {pid} cannot be looked at: {why.strerror}", remedy) from None
+    if not os.path.exists(f"/proc/{pid}/exe"):
+        raise EngineError(f"process {pid} runs no program: it has ended, or is the kernel's own", remedy)
+    if not dynamic:
+        raise EngineError(
+            f"the program of process {pid} is linked statically: it has no library whose functions could be "
+            "watched",
+            "Record it at the system-call interface: rr-py record.",
+        )
+    for kind, name in (("mnt", "file systems"), ("pid", "processes")):
+        if _namespace(pid, kind) != _namespace(os.getpid(), kind):
+            raise EngineError(
+                f"process {pid} is in a container, with {name} of its own", "Run rr-py in there, too."
+            )
+
+
+def _namespace(pid: int, kind: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}")
+    except OSError:
+        return ""
 
 
 def find_program(name: str, env: Mapping[str, str], cwd: str | None) -> str:

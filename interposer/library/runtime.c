@@ -22,7 +22,7 @@ struct rr_ctl {
 	u64 div_args[6];
 	u32 div_len, full, waiting, unseen;
 	u8 div_data[1024];
-	u32 out_lock, knock, broken, pad3, kids[KIDS];
+	u32 out_lock, knock, broken, left, kids[KIDS];
 	u64 lives, lives_done, schedule, nschedule, most_lives, most_done; u32 ends_by, inexact, lost, untrapped;
 	struct rr_knock knocks[KNOCKS];
 };

@@ -26,6 +26,7 @@ class Seat:
         self._entering: Future[tuple[Any, Any]] = Future()
         self._session: Any = None
         self._script: Any = None
+        self.placed = False
         Thread(target=self._enter, daemon=True).start()
 
     def place(self, message: Mapping[str, Any], *, leave: bool) -> None:
@@ -47,6 +48,7 @@ class Seat:
         except frida.InvalidOperationError:
             text = f"process {self.pid} ended while stubs were put into it"
             raise EngineError(text, "Try again.") from None
+        self.placed = True
         if leave:
             with suppress(frida.InvalidOperationError):
                 self._script.eternalize()
@@ -73,11 +75,7 @@ class Seat:
             return []
 
     def detach(self) -> None:
-        """Take the stubs out; their code stays for threads still in it."""
-        with suppress(Exception):
-            self._script.exports_sync.stop()
-        with suppress(Exception):
-            self._script.eternalize()
+        """Leave the process; what is placed there stays."""
         with suppress(Exception):
             self._session.detach()
 

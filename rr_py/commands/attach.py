@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -60,6 +61,8 @@ def command(pid: int, interfaces: tuple[str, ...], slow: float | None, seconds: 
         if slow is None or call.duration >= slow * 1e6:
             click.echo(f"[{call.task}] {duration(call.duration / 1e9):>9}  {printable(call.text)}")
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
     watch = Watch(pid, load_all(interfaces), tell)
     end = None if seconds is None else time.monotonic() + seconds
     try:
