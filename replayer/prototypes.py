@@ -77,7 +77,9 @@ def debug_files(path: str) -> list[str]:
 def _function(lines: Lines, unit: Any, address: int, name: str) -> Signature:
     top = unit.get_top_DIE()
     language = top.attributes.get("DW_AT_language")
-    if language is None or int(language.value) not in _C:
+    if language is None:
+        raise UncuttableError("has no debug information")
+    if int(language.value) not in _C:
         raise UncuttableError("is not written in C")
     die = next(
         (
@@ -93,6 +95,8 @@ def _function(lines: Lines, unit: Any, address: int, name: str) -> Signature:
         raise UncuttableError("is inlined in places")
     if _text(die, "DW_AT_name") != name:
         raise UncuttableError("was changed by the compiler")
+    if not _value(die, "DW_AT_prototyped"):
+        raise UncuttableError("has no prototype in the debug information")
     if _value(die, "DW_AT_calling_convention") not in (None, 1):
         raise UncuttableError("was changed by the compiler")
     if _value(die, "DW_AT_noreturn"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -192,7 +193,7 @@ def test_suggest_cuts_inside_the_program(tool: Tool, build: Build, tmp_path: Pat
     same(tool, (recorded.out, 0))
 
 
-@pytest.mark.parametrize("how", [["-g0"], ["-g0", "-s"]])
+@pytest.mark.parametrize("how", [["-g0"], ["-g0", "-s"], ["-g1"], ["-gsplit-dwarf"]])
 def test_without_debug_information(how: list[str], tool: Tool, build: Build, tmp_path: Path) -> None:
     """GIVEN no debug information, or no symbols WHEN asked THEN the cut is at libraries or system calls."""
     program = build("report", REPORT, *how)
@@ -300,3 +301,41 @@ def test_a_script_that_puts_a_file_in_place(tool: Tool, build: Build, tmp_path: 
     if (tmp_path / "app.toml").exists():
         recorded = tool("record", "-q", "-o", "t.bin", "--interface", "app.toml", "--", "sh", "s.sh")
         same(tool, (recorded.out, recorded.status))
+
+
+def test_separate_debug_information(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GIVEN a program whose debug information stands in another file, found by build id WHEN watched THEN
+    its function can be cut."""
+    program = build("report", REPORT, "-Wl,--build-id")
+    data = numbers(tmp_path, 5000)
+    notes = subprocess.run(["readelf", "-n", program], check=True, capture_output=True, text=True).stdout
+    identity = next(line.split()[-1] for line in notes.splitlines() if "Build ID" in line)
+    target = tmp_path / "debug" / ".build-id" / identity[:2] / f"{identity[2:]}.debug"
+    target.parent.mkdir(parents=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program, target], check=True)
+    subprocess.run(["strip", "--strip-debug", program], check=True)
+    options = RecordOptions(command=[str(program), str(data)])
+    assert not system_run(options, Repeat()).own.statements()
+    monkeypatch.setattr("replayer.prototypes.DEBUG_FOLDERS", (str(tmp_path / "debug"),))
+    assert "load_total" in system_run(options, Repeat()).own.statements()
+
+
+def test_a_function_of_a_library_without_an_interface(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """GIVEN a library of one's own with debug information WHEN asked for the cheapest interface THEN it
+    is at its function, and what is written needs no debug information."""
+    library, main = REPORT.split("int main(")
+    library = library.replace(
+        "static __attribute__((noinline)) int", "int load_total(const char *, struct summary *);\nint"
+    )
+    build("libtotal.so", library, shared=True)
+    head = library[: library.index("/* The sum")] + "int load_total(const char *path, struct summary *out);\n"
+    options = [str(tmp_path / "libtotal.so"), f"-Wl,-rpath,{tmp_path}"]
+    program = build("report", f"{head}int main({main}", *options)
+    data = numbers(tmp_path, 50000)
+    done = tool("interface", "suggest", "-o", "app.toml", "--", str(program), str(data))
+    assert b"load_total (libtotal.so)  can be cut" in done.out, (done.out, done.err)
+    subprocess.run(["strip", "--strip-debug", tmp_path / "libtotal.so", program], check=True)
+    recorded = tool("record", "-q", "-o", "t.bin", "--interface", "app.toml", str(program), str(data))
+    data.unlink()
+    same(tool, (recorded.out, 0))
+    assert "load_total(" in tool("dump", "t.bin").out.decode()
