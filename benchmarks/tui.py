@@ -29,9 +29,10 @@ FILTERS = (
     "result > 50",
     "fd == 5 and failed",
     'path ~ "*.db"',
+    'data ~ "brown fox"',
 )
-SLOWER = ('data ~ "brown fox"',)
-"""Filters that look into every byte: no limit, told for comparison."""
+SLOWER = ('text ~ "users.db"',)
+"""Filters that make every distinct line: no limit, told for comparison."""
 _PATIENCE_S = 120.0
 
 

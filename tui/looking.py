@@ -61,7 +61,12 @@ class Looking(Base):
 
     def _begin_detail(self) -> None:
         row = self.row
-        if row is None or not self.detail.display or not self.detail.is_attached:
+        if not self.detail.display or not self.detail.is_attached:
+            return
+        if row is None:
+            if self._detailed is not None:
+                self._detailed = None
+                self.detail.say("")
             return
         if self._detailed == row:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,30 @@ def test_descriptors_have_the_name_of_the_moment(story: Story) -> None:
     assert model.label(6, 1) == "stdout"
     life = model.history(1, 3)
     assert (life.opened, life.closed) == (0, 2)
+
+
+def test_sockets_are_known_by_addresses(story: Story) -> None:
+    """GIVEN a server and a client of a local socket WHEN asked THEN both ends and calls have it."""
+    address = struct.pack("<H", 1) + b"/run/app.sock\0"
+    named = region(RegionKind.IN, 1, 0x7000, address)
+    length = region(RegionKind.OUT, 2, 0x7200, struct.pack("<i", 2))
+    nameless = region(RegionKind.OUT, 1, 0x7100, struct.pack("<H", 1)) + length
+    story.domain(1, 100)
+    story.call("socket", (1, 1), 3)
+    story.call("bind", (3, 0x7000, len(address)), payload=named)
+    story.call("listen", (3, 5))
+    story.call("socket", (1, 1), 4)
+    story.call("connect", (4, 0x7000, len(address)), -111, payload=named)
+    story.call("connect", (4, 0x7000, len(address)), payload=named)
+    story.call("accept", (3, 0x7100, 0x7200), 5, payload=nameless)
+    story.read(5, b"x")
+    story.call("getpid", (), 100)
+    story.close().close()
+    with indexed(story.path) as model:
+        assert [model.label(8, fd) for fd in (3, 4, 5)] == ["unix:/run/app.sock"] * 3
+        view = model.view(parse("path ~ app.sock"))
+        model.fill(view)
+        assert view.rows(0, len(view)) == [1, 2, 4, 5, 6, 7]
 
 
 def test_pipes_ranges_and_children(story: Story) -> None:
@@ -169,6 +194,7 @@ def test_processes_are_a_tree(story: Story) -> None:
         (200, "ls -v", "exited 2", "└─ "),
     ]
     assert found[1].domains == [2, 3]
+    assert [p.threads for p in found] == [1, 1]
     assert found[1].failed
     assert not found[0].failed
 

@@ -30,6 +30,8 @@ FIXED = {
     "timerfd_create": "timer", "userfaultfd": "userfaultfd", "perf_event_open": "perf",
     "fanotify_init": "fanotify", "pipe": "pipe", "pipe2": "pipe", "socketpair": "socketpair",
 }  # fmt: skip
+_NAMELESS = frozenset({"unix"})
+"""Addresses that tell nothing: a peer without one is shown by the address that it connected to."""
 _RECEIVED = "received over a socket"
 _MEMORY = 4096
 _HOPS = 64
@@ -147,9 +149,9 @@ class Descriptors:
         if name in ("connect", "bind", "accept", "accept4"):
             address = fields.get("addr") or fields.get("uaddr") or fields.get("upeer_sockaddr")
             text = socket_address(address.children) if address is not None else ""
-            if not text and name != "accept" and name != "accept4":
-                return self._label(domain, row, event.args[0] & 0xFFFFFFFF, hops + 1)
-            return text or "socket"
+            if text in _NAMELESS or not text:
+                return self._label(domain, row, event.args[0] & 0xFFFFFFFF, hops + 1) or text or "socket"
+            return text
         if name == "socket":
             return "socket " + event.fields[0].value.removeprefix("AF_").lower()
         if name == "memfd_create" and event.fields:

@@ -40,11 +40,14 @@ def processes(index: EventIndex) -> list[Process]:
         (row.pid, domain): row for row in rows for domain in row.domains
     }
     by_pid = {row.pid: row for row in rows}
+    threads: set[tuple[int, int]] = set()
     for task in range(len(index.tasks)):
         facts = index.facts(task)
         owner = by_domain.get((facts.pid, facts.domain)) or by_pid.get(facts.pid)
         if owner is not None:
-            owner.threads += 1
+            before = len(threads)
+            threads.add((id(owner), facts.tid))  # the same before and behind an execve
+            owner.threads += len(threads) - before
             owner.events += facts.events
     return rows
 

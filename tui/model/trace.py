@@ -94,6 +94,11 @@ class TraceModel:
         with self._lock:
             return self.descriptors.label(row, fd)
 
+    def address_named(self, row: int) -> str:
+        """The address that a connect or bind at a row names."""
+        with self._lock:
+            return self.descriptors.label_of_opening(row)
+
     def history(self, row: int, fd: int) -> History:
         """Where a descriptor was opened and closed."""
         with self._lock:

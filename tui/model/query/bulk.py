@@ -17,10 +17,10 @@ from tui.model.index import EventIndex
 
 Places = npt.NDArray[np.int64]
 _TO_RELEASE = np.uint16((Kind.RELEASE - Kind.SYSCALL) << NR_BITS)
-_TOGETHER = 4 << 20
+_TOGETHER = 512 << 10
 """Bytes of payload from which on no more is taken together."""
 _CHUNKS_KEPT = 16
-_PAYLOAD_KEPT = 8 << 20
+_PAYLOAD_KEPT = 2 << 20
 
 
 class ChunkSource:
@@ -32,13 +32,14 @@ class ChunkSource:
         self._chunks: OrderedDict[tuple[int, int], ChunkColumns] = OrderedDict()
         self._payloads: OrderedDict[tuple[int, int], bytes] = OrderedDict()
         self._size = 0
+        self._words: set[int] = set()
 
     def chunk(self, domain: int, first: int) -> ChunkColumns:
         """The chunk of a domain that begins with event `first`."""
         key = (domain, first)
         found = self._chunks.get(key)
         if found is None:
-            found = self._chunks[key] = ChunkColumns(self.index.reader, domain, first)
+            found = self._chunks[key] = ChunkColumns(self.index.reader, domain, first, self._words)
             if len(self._chunks) > _CHUNKS_KEPT:
                 self._chunks.popitem(last=False)
         else:

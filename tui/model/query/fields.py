@@ -77,7 +77,7 @@ FIELDS = {
         Field("fd", Type.INTEGER, Cost.HEADERS, "a descriptor among the arguments"),
         Field("arg", Type.INTEGER, Cost.HEADERS, "any argument's word"),
         Field("ip", Type.INTEGER, Cost.HEADERS, "address of the caller"),
-        Field("path", Type.TEXT, Cost.DECODE, "a path the call names, or its descriptor's path or peer"),
+        Field("path", Type.TEXT, Cost.DECODE, "a path or address the call names, or a descriptor's"),
         Field("data", Type.TEXT, Cost.DECODE, "bytes that went in or out"),
         Field("text", Type.TEXT, Cost.DECODE, "the line as it is shown"),
     )

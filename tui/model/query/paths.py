@@ -1,4 +1,4 @@
-"""The condition `path`: of a path among the arguments, or what one of the call's descriptors stands for.
+"""The condition `path`: of a path or address among the arguments, or what a descriptor of the call is.
 
 Over millions of calls neither may cost a decoding each. Paths are looked up by the bytes of the payload,
 which repeat; what a descriptor stands for follows from the last event before that made, named or closed it.
@@ -56,6 +56,10 @@ def _calls(*names: str) -> Mask:
 
 _PATH_ARGS, FD_MASKS = _tables()
 """FD_MASKS: for each code, bit i is set where argument i is a descriptor."""
+_ADDRESSING = table_of(
+    [code_of(kind, BY_NAME[n].number) for kind in (Kind.SYSCALL, Kind.RELEASE) for n in ("connect", "bind")]
+)
+"""Codes of events that name an address."""
 _OPENING = _calls("open", "openat", "openat2", "creat")
 """Codes of events behind which a descriptor stands for the path they name."""
 _CLOSING = _calls("close")
@@ -99,6 +103,9 @@ class PathMatcher:
         if uses is not None:
             passing = self._by_descriptor(block, events, uses, found, named)
             found[uses.row[passing]] = True
+        for place in np.flatnonzero(candidates & ~found & _ADDRESSING[codes]).tolist():
+            self._go_on()
+            found[place] = self._pattern.match(self._model.address_named(block.first + place))
         return found
 
     def _named(self, block: Block, events: BlockEvents, wanted: Mask) -> Mask:
