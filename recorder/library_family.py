@@ -36,6 +36,7 @@ class Family:
         self.files: set[str] = set()
         self.entered = 0
         self._entering: dict[int, threading.Thread] = {}
+        self._latest = {engine.pid: _FIRST}
         self._parts: list[tuple[int, int, int]] = []
         self._exits: dict[int, int] = {}
         self._signals: dict[int, int] = {}
@@ -88,8 +89,11 @@ class Family:
                 self.entered += 1
                 number = _FIRST + self.entered
                 thread = threading.Thread(
-                    target=self._enter, args=[pid, int(message["task"]), number], daemon=True
+                    target=self._enter,
+                    args=[pid, int(message["task"]), number, self._latest.get(pid, _FIRST)],
+                    daemon=True,
                 )
+                self._latest[pid] = number
                 self._entering[pid] = thread
                 thread.start()
             elif message["is"] == "unrecorded":
@@ -99,7 +103,7 @@ class Family:
                 del self._entering[pid]
         return bool(self._entering)
 
-    def _enter(self, pid: int, task: int, number: int) -> None:
+    def _enter(self, pid: int, task: int, number: int, before: int) -> None:
         """In a thread of its own: Frida takes a while."""
         path = _link(pid, "exe")
         try:
@@ -107,7 +111,7 @@ class Family:
                 domain=number,
                 kind="exec",
                 pid=pid,
-                parent_domain=_FIRST,
+                parent_domain=before,
                 ppid=_parent(pid),
                 time=time.monotonic_ns(),
                 comm=_read(pid, "comm").decode(errors="surrogateescape").strip(),
@@ -120,8 +124,10 @@ class Family:
             self.engine.enter(pid, Image.of_process(pid, task, number))
             self._parts.append((pid, task, number))
             self.files.update(mapped(pid))
-        except (OSError, RrPyError) as why:
-            self._lost(pid, path, why.message if isinstance(why, RrPyError) else str(why))
+        except Exception as why:
+            self._lost(
+                pid, path, why.message if isinstance(why, RrPyError) else f"it cannot be entered ({why})"
+            )
         finally:
             self.engine.go(pid)
 

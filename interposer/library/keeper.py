@@ -67,15 +67,13 @@ class Keeper:
         """
         given = None if outputs is None else {str(fd): which for fd, which in outputs.items()}
         self._ask(do="spawn", argv=[*argv], env={**env}, cwd=cwd, path=path, outputs=given)
-        while True:
+        found: Message = {}
+        while not found:
             for message in self._read(wait=True):
                 if message["is"] in ("started", "failed"):
                     found = message
-                    break
-                self._news.append(message)
-            else:
-                continue
-            break
+                else:
+                    self._news.append(message)
         if found["is"] == "failed":
             raise LaunchError(found["error"], found["remedy"], ExitStatus(found["status"]))
         return found

@@ -17,6 +17,13 @@ no-such; echo $?
 (date +%N; echo error >&2) 2>&1 | cat
 cat f > copy; cat copy
 """
+CROWD = """
+for i in 1 2 3; do (for j in 1 2; do /bin/echo $i $j; done; date +%N) & done; wait
+sleep 100 & kill $!; wait $!; echo $?
+yes | head -1; timeout -s KILL 0.2 sleep 100; echo $?
+trap 'echo caught' USR1; /bin/kill -USR1 $$; echo end
+(setsid sh -c "sleep 0.2; echo late" &); echo first
+"""
 PYTHON = """
 import os, subprocess
 print(subprocess.run(["date", "+%N"], capture_output=True).stdout, flush=True)
@@ -48,8 +55,9 @@ def test_children(tool: Tool, build: Build) -> None:
         ["make", "-s"],
         ["sh", "-c", "exec ls -l f"],
         ["./script", "word"],
+        ["bash", "-c", CROWD],
     ],
-    ids=["shell", "python", "make", "exec", "script"],
+    ids=["shell", "python", "make", "exec", "script", "crowd"],
 )
 def test_programs_that_programs_start(tool: Tool, tmp_path: Path, command: list[str]) -> None:
     """Each program's calls are answered from the log, and what they print comes in the recorded order."""
