@@ -20,10 +20,10 @@ def shown(app: RrPyTui, text: str) -> Style:
     raise AssertionError(f"{text!r} is not on the screen")
 
 
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=["linux", "xterm-16color"])
+def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 16 colours."""
-    monkeypatch.setenv("TERM", "linux")
+    monkeypatch.setenv("TERM", request.param)
     monkeypatch.delenv("COLORTERM")
     monkeypatch.delenv("COLORFGBG", raising=False)
 
