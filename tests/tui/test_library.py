@@ -165,3 +165,11 @@ def test_loops_of_library_functions_are_found(tmp_path: Path) -> None:
     report = scan(tmp_path / "x.bin", Options(environments=("hdd",)))
     assert [loop.waits for loop in report.loops] == [6]
     assert [(one.resource.kind, one.stack[0].function) for one in report.candidates] == [("display", "XSync")]
+
+
+def test_paths_of_functions_are_found(library: Path) -> None:
+    """GIVEN functions with parameters that are paths WHEN filtered THEN they are found."""
+    assert [line.partition("(")[0] for line in _lines(indexed(library), "path ~ .gz")] == ["gzopen"]
+    assert [line.partition("(")[0] for line in _lines(indexed(library), "data ~ .gz")] == ["gzopen"]
+    assert [line.partition("(")[0] for line in _lines(indexed(library), "text ~ usleep")] == ["usleep"]
+    assert len(_lines(indexed(library), "path ~ app.db")) == 2

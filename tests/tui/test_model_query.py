@@ -219,6 +219,11 @@ def test_completion_prefers_what_the_trace_has() -> None:
         ("path ~ /^.etc.h/", "/etc/hosts", "/usr/etc/hosts"),
         ("(path ~ /a.c/)", "xabcx", "abd"),
         (r"path ~ /a\/b/", "xa/bx", "ab"),
+        ("path ~ *.db and failed", "/a.db", "/a.dbx"),
+        ("path ~ .gz", "/a.gz", "/agz"),
+        ("path ~ 127.0.0.1:80", "127.0.0.1:80", "127.0.0.1"),
+        ("(path ~ lib-2.0+x)", "/lib-2.0+x.so", "/lib-2.0"),
+        ("path~a.b&&failed", "a.b", "a.b&&"[:1]),
     ],
 )
 def test_paths_need_no_quotes(text: str, matching: str, other: str) -> None:

@@ -43,6 +43,8 @@ class Token:
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+(\.\d+)?)[a-zA-Zµ]*")
 _WORD = re.compile(r"[A-Za-z_%][A-Za-z0-9_.%*?-]*")
 _PATH = re.compile(r"/[^\s(),\"']*")
+_BARE = re.compile(r"[^\s(),\"'&|]+")
+"""What needs no quotes behind ~."""
 _OPERATORS = ("==", "!=", "<=", ">=", "!~", "&&", "||", "<", ">", "~", "=", "!")
 
 
@@ -67,6 +69,10 @@ def _token(text: str, at: int, before: Token | None) -> Token:
         return _delimited(text, at, T.STRING)
     if char == "/" and before is not None and before.kind in (T.OPERATOR, T.OPEN, T.COMMA):
         return _slashed(text, at)
+    if before is not None and before.text in ("~", "!~") and (match := _BARE.match(text, at)):
+        plain = _NUMBER.fullmatch(match[0]) or _WORD.fullmatch(match[0])
+        if not plain:
+            return Token(T.STRING, match[0], at, match.end())
     for single, kind in (("(", T.OPEN), (")", T.CLOSE), (",", T.COMMA)):
         if char == single:
             return Token(kind, char, at, at + 1)
