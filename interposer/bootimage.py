@@ -31,7 +31,6 @@ class ImageState(NamedTuple):
     stack_pointer: int
     stack: bytes
     """From the stack pointer to the top of the stack mapping."""
-    auxv_address: int
     auxv: list[tuple[int, int]]
     argv: list[str]
     envp: list[str]
@@ -60,7 +59,7 @@ def capture(pid: int, entry: int, stack_pointer: int, memory: Memory) -> ImageSt
     top = next((m.end for m in mappings if m.start <= stack_pointer < m.end), 0)
     stack = _read(memory, stack_pointer, top - stack_pointer) if top else b""
     try:
-        argv_at, envp_at, auxv_at, auxv = _parse_stack(stack, stack_pointer)
+        argv_at, envp_at, auxv = _parse_stack(stack)
     except (struct.error, ValueError) as error:
         raise InjectError(f"the initial stack of process {pid} is not understood: {error}") from None
     stat = procfs.stat(pid)
@@ -69,7 +68,6 @@ def capture(pid: int, entry: int, stack_pointer: int, memory: Memory) -> ImageSt
         entry,
         stack_pointer,
         stack,
-        auxv_at,
         auxv,
         _strings(stack, stack_pointer, argv_at),
         _strings(stack, stack_pointer, envp_at),
@@ -102,8 +100,8 @@ def _read(memory: Memory, address: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _parse_stack(stack: bytes, base: int) -> tuple[list[int], list[int], int, list[tuple[int, int]]]:
-    """Pointers of argv and envp, the address of the auxiliary vector, and its pairs."""
+def _parse_stack(stack: bytes) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Pointers of argv and envp, and the pairs of the auxiliary vector."""
     (argc,) = struct.unpack_from("<Q", stack)
     argv = list(struct.unpack_from(f"<{argc}Q", stack, 8)) if argc * 8 < len(stack) else []
     if len(argv) != argc:
@@ -114,11 +112,11 @@ def _parse_stack(stack: bytes, base: int) -> tuple[list[int], list[int], int, li
         envp.append(pointer)
         at += 8
     at += 8
-    auxv_at, auxv = base + at, []
+    auxv = []
     while (pair := struct.unpack_from("<QQ", stack, at))[0] != _AT_NULL:
         auxv.append((pair[0], pair[1]))
         at += 16
-    return argv, envp, auxv_at, auxv
+    return argv, envp, auxv
 
 
 def _strings(stack: bytes, base: int, pointers: list[int]) -> list[str]:

@@ -6,27 +6,41 @@ look like CPUID count only in executable sections and when disassembling from th
 arrives exactly there. In a file that describes most of its code as functions, what lies in none of them is
 taken for data; in any other almost every start a little before the bytes must arrive.
 
+Where CPUID can trap, only certain sites are replaced, and a file that may have others asks for the trap
+(`TRAP` among its sites).
+
 What was found is kept between runs (`filecache`).
 """
 
 from __future__ import annotations
 
 import bisect
+import functools
 import os
 import struct
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from interposer.elf import PT_GNU_EH_FRAME, Elf, ElfError, parse
 from interposer.filecache import FileCache
 
 CPUID = b"\x0f\xa2"
 INVALID = b"\xce\xa2"
+TRAP = 0
+"""Stands for a site: code may have CPUID instructions that are not among the sites, and must trap."""
 
-_CACHE = "cpuid-2"
+_CACHE = "cpuid-3"
 _CACHE_LEAST = 1 << 16
 _FUNCTION_MAX = 1 << 20
 _BEFORE_MIN, _BEFORE_MAX = 16, 64
 _SYNC_RATIO = 0.8
+_DOUBT_RATIO, _NEAR = 0.25, 16
+"""Before data that looks like CPUID fewer starts arrive: 13 of 63 at the most in what was looked at."""
+_INSTRUCTION_MAX = 15
+_AHEAD = 24
+_ENDS = ("ret", "jmp")
+_PRIVILEGED = frozenset(("in", "out", "insb", "insd", "outsb", "outsd", "hlt", "cli", "sti", "iretd", "retf"))
+"""No program in user mode gets past one of these."""
 _EH_FRAME_HDR = struct.Struct("<BBBBiI")
 _EH_SORTED_TABLE = (1, 0x1B, 0x03, 0x3B)
 _MOSTLY = 0.5
@@ -34,15 +48,33 @@ _FRAME_RANGE = 12
 """Where a frame description with 4-byte pointers has the size of its function."""
 
 _Disassemble = Callable[[bytes, int], Iterator[tuple[int, int, str, str]]]
-_known: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
 
 
-def in_mapping(fd: int, offset: int, length: int) -> list[int]:
-    """The file offsets of the CPUID instructions in bytes [offset, offset + length) of the file.
+class Found(NamedTuple):
+    """CPUID instructions of a file: file offsets, ascending. `likely`: all starts say so, but no function's;
+    `doubtful`: more bytes may be some."""
+
+    certain: tuple[int, ...]
+    likely: tuple[int, ...]
+    doubtful: bool
+
+    def sites(self, can_trap: bool) -> list[int]:
+        """Those to replace; with TRAP first where the rest must trap."""
+        if not can_trap:
+            return sorted(self.certain + self.likely)
+        return [*([TRAP] if self.likely or self.doubtful else []), *self.certain]
+
+
+_known: dict[tuple[int, int, int, int], Found] = {}
+
+
+def in_mapping(fd: int, offset: int, length: int, can_trap: bool = False) -> list[int]:
+    """The sites in bytes [offset, offset + length) of the file, and TRAP if it is among the file's.
 
     Raises OSError when the file cannot be read.
     """
-    return [site for site in sites(fd) if offset <= site and site + len(CPUID) <= offset + length]
+    end = offset + length - len(CPUID)
+    return [site for site in sites(fd, can_trap) if site == TRAP or offset <= site <= end]
 
 
 def is_elf(fd: int) -> bool:
@@ -50,8 +82,9 @@ def is_elf(fd: int) -> bool:
     return os.pread(fd, 4, 0) == b"\x7fELF"
 
 
-def sites(fd: int) -> tuple[int, ...]:
-    """The file offsets of all CPUID instructions of the file, ascending."""
+def sites(fd: int, can_trap: bool = False) -> list[int]:
+    """The file offsets of all CPUID instructions of the file, ascending; where they `can_trap`, those that
+    are certain, with TRAP before them if there may be others."""
     status = os.fstat(fd)
     key = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
     found = _known.get(key)
@@ -60,38 +93,53 @@ def sites(fd: int) -> tuple[int, ...]:
         found = _parse(cache.get(status))
         if found is None:
             data = _read(fd, status.st_size)
-            found = tuple(find(data))
-            if found or len(data) >= _CACHE_LEAST:
-                cache.put(status, " ".join(map(str, found)))
+            found = search(data)
+            if any(found) or len(data) >= _CACHE_LEAST:
+                parts = (found.certain, found.likely, [int(found.doubtful)])
+                cache.put(status, ";".join(" ".join(map(str, part)) for part in parts))
         _known[key] = found
-    return found
+    return found.sites(can_trap)
 
 
-def _parse(fact: str | None) -> tuple[int, ...] | None:
+def _parse(fact: str | None) -> Found | None:
     if fact is None:
         return None
     try:
-        return tuple(int(word) for word in fact.split())
+        certain, likely, (doubtful,) = (tuple(map(int, part.split())) for part in fact.split(";"))
     except ValueError:
         return None
+    return Found(certain, likely, bool(doubtful))
 
 
-def find(data: bytes) -> list[int]:
-    """The offsets of the CPUID instructions in an ELF file, or in bare code where `data` is no ELF file."""
+def find(data: bytes, can_trap: bool = False) -> list[int]:
+    """What `sites` says of a file with this content."""
+    return search(data).sites(can_trap)
+
+
+def search(data: bytes) -> Found:
+    """The CPUID instructions in an ELF file, or in bare code where `data` is no ELF file."""
     try:
         elf = parse(data)
         ranges = elf.code()
     except ElfError:
         elf, ranges = None, [(0, len(data))]
-    found = []
+    certain, likely = set[int](), set[int]()
+    doubtful = False
     described: list[bool] = []
     for start, end in ranges:
         at = data.find(CPUID, start, end)
         while at >= 0:
-            if _is_instruction(data, elf, start, at, described):
-                found.append(at)
+            arrived = _from_its_function(data, elf, at)
+            if arrived:
+                certain.add(at)
+            elif arrived is None:
+                votes = _votes(data, start, at)
+                if _is_likely(elf, votes, at, described):
+                    likely.add(at)
+                elif _is_doubtful(votes) and _goes_on(data, at):
+                    doubtful = True
             at = data.find(CPUID, at + 1, end)
-    return sorted(set(found))
+    return Found(tuple(sorted(certain)), tuple(sorted(likely)), doubtful)
 
 
 def _read(fd: int, size: int) -> bytes:
@@ -102,38 +150,55 @@ def _read(fd: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _is_instruction(data: bytes, elf: Elf | None, segment_start: int, at: int, described: list[bool]) -> bool:
-    """`described` keeps, once it was needed, whether most of the file's code is described as functions."""
-    disassemble = _disassembler()
+def _from_its_function(data: bytes, elf: Elf | None, at: int) -> bool | None:
+    """Whether the bytes are an instruction of the function around them; None where that is not known."""
     start = _function_start(elf, at) if elf else None
-    if start is None and elf:
+    if start is None or not 0 <= at - start <= _FUNCTION_MAX:
+        return None
+    return _arrives(data, start, at)
+
+
+def _votes(data: bytes, lowest: int, at: int) -> list[bool | None]:
+    """Whether decoding arrives, from each start before the bytes, the nearest first."""
+    return [_arrives(data, at - before, at) for before in range(1, _BEFORE_MAX) if at - before >= lowest]
+
+
+def _is_likely(elf: Elf | None, votes: list[bool | None], at: int, described: list[bool]) -> bool:
+    """`described` keeps, once it was needed, whether most of the file's code is described as functions."""
+    if elf and _function_start(elf, at) is None:
         if not described:
             described.append(_describes_its_code(elf))
         if described[0]:
             return False
-    if start is not None and 0 <= at - start <= _FUNCTION_MAX:
-        arrived = _arrives(disassemble, data, start, at)
-        if arrived is not None:
-            return arrived
-    votes = [
-        _arrives(disassemble, data, at - before, at)
-        for before in range(_BEFORE_MIN, _BEFORE_MAX)
-        if at - before >= segment_start
-    ]
-    decided = [vote for vote in votes if vote is not None]
+    decided = [vote for vote in votes[_BEFORE_MIN - 1 :] if vote is not None]
     return bool(decided) and sum(decided) >= _SYNC_RATIO * len(decided)
 
 
-def _arrives(disassemble: _Disassemble, data: bytes, start: int, at: int) -> bool | None:
+def _is_doubtful(votes: list[bool | None]) -> bool:
+    """Whether the bytes may be an instruction nevertheless."""
+    near = votes[:_NEAR]
+    return votes.count(True) >= _DOUBT_RATIO * len(votes) or near.count(True) >= len(near) / 2
+
+
+def _goes_on(data: bytes, at: int) -> bool:
+    """Whether code can follow from `at` on: so many instructions, or an end of the function before."""
+    code = data[at : at + _AHEAD * _INSTRUCTION_MAX]
+    for count, (_, _, name, _) in enumerate(_disassembler()(code, at), 1):
+        if count == _AHEAD or name in _ENDS:
+            return True
+        if name in _PRIVILEGED:
+            return False
+    return False
+
+
+def _arrives(data: bytes, start: int, at: int) -> bool | None:
     """Whether decoding from `start` reaches an instruction at `at`; None if it gets stuck before."""
-    here = start
-    for address, size, name, _ in disassemble(data[start : at + len(CPUID)], start):
+    for address, _, name, _ in _disassembler()(data[start : at + _INSTRUCTION_MAX], start):
         if address == at:
             return name == "cpuid"
         if address > at:
             return False
-        here = address + size
-    return False if here > at else None
+    return None
 
 
 def _function_start(elf: Elf, at: int) -> int | None:
@@ -200,6 +265,7 @@ def _frames(elf: Elf) -> Iterator[_Frames]:
             yield _Frames(elf, header.vaddr, table, count)
 
 
+@functools.cache
 def _disassembler() -> _Disassemble:
     import capstone
 

@@ -66,14 +66,14 @@ def inject(
     *,
     fd_base: int,
     domain: int,
-    auxv: int,
+    traps: bool,
     memory: ptrace.Memory,
     patches: Iterable[Patch] = (),
 ) -> None:
     """Map the core into `tid`, at its exec stop, and apply `patches`. Detached, it starts in the core.
 
     `registers` are those of the exec stop, `image_fd` the core's file *in the program's descriptor table*,
-    `auxv` the address of the auxiliary vector on its stack, `memory` its memory. Raises
+    `traps`: CPUID is to trap from the start, `memory` its memory. Raises
     InjectError when the core does not fit (detached, the program runs as if nothing had happened), Gone
     when it was killed.
     """
@@ -87,7 +87,7 @@ def inject(
         _apply(patches, memory)
         registers.rip, registers.rsp = image.entry_record, stack
         registers.rdi, registers.rsi, registers.rdx = entry, stack, fd_base
-        registers.rcx, registers.r8 = domain, auxv
+        registers.rcx, registers.r8 = domain, int(traps)
     except InjectError as error:
         problem = error
     except OSError as error:
@@ -127,7 +127,7 @@ def inject_unwatched(
     *,
     fd_base: int,
     domain: int,
-    auxv: int,
+    traps: bool,
     memory: ptrace.Memory,
     place: int,
     patches: Iterable[Patch] = (),
@@ -146,7 +146,7 @@ def inject_unwatched(
     except OSError as error:
         raise InjectError(f"process {tid} cannot be written to: {error.strerror}", _UNRECORDED) from None
     registers.orig_rax = _U64
-    registers.rbx, registers.rbp, registers.r15 = image.entry_record, auxv, registers.rip
+    registers.rbx, registers.rbp, registers.r15 = image.entry_record, int(traps), registers.rip
     registers.rdi, registers.rsi, registers.rdx = (
         image.text.address,
         image.text.length,

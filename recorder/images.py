@@ -6,6 +6,7 @@ The same for the first program and for every later execve. The thread stands at 
 import os
 import stat
 import time
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,13 +27,15 @@ _PIECE_MAX = 64 << 20
 class Core(NamedTuple):
     """The core and where its descriptors are in every recorded process.
 
-    `patch_cpuid`: CPUID instructions are replaced.
+    `patch_cpuid`: CPUID instructions are replaced; `can_trap`: where one may be that is not certain, CPUID is
+    made to trap.
     """
 
     image: Image
     fd_base: int
     image_fd: int
     patch_cpuid: bool
+    can_trap: bool
 
 
 class Parent(NamedTuple):
@@ -86,13 +89,16 @@ def examine(
     sources = _Sources(pid, state.exe)
     try:
         for mapping in state.mappings:
-            search = mapping.executable and core.patch_cpuid
-            number, sites = _keep(mapping, sources, files, search, memory)
+            number, sites = _keep(mapping, sources, files, core, memory)
             patches += sites
+            if core.can_trap and "wx" in mapping.prot:
+                patches.append(cpuid_sites.TRAP)
             changed = tuple(page for page in state.changed if mapping.start <= page.address < mapping.end)
             mappings.append(_boot_mapping(mapping, number, changed))
     finally:
         sources.close()
+    if cpuid_sites.TRAP in patches:
+        patches = [cpuid_sites.TRAP, *(site for site in patches if site != cpuid_sites.TRAP)]
     boot = BootImage(
         mappings=mappings,
         stack_start=state.stack_pointer,
@@ -123,19 +129,19 @@ def examine(
 
 def carry(new: NewImage, core: Core, memory: ptrace.Memory) -> None:
     """Put the core into the image; it starts there once detached. Raises InjectError, ptrace.Gone."""
-    pid, domain, auxv = new.pid, new.start.domain, new.state.auxv_address
+    pid, domain, traps = new.pid, new.start.domain, cpuid_sites.TRAP in new.patches
     descriptor = core.fd_base + core.image_fd
-    patches = [inject.Patch(address, cpuid_sites.INVALID) for address in new.patches]
+    patches = [inject.Patch(address, cpuid_sites.INVALID) for address in new.patches if address]
     place = inject.is_sure(pid, new.state.mappings, core.image, memory) if new.start.parent_domain else 0
     if place:
         inject.inject_unwatched(
             pid, new.registers, core.image, descriptor,
-            fd_base=core.fd_base, domain=domain, auxv=auxv, memory=memory, place=place, patches=patches,
+            fd_base=core.fd_base, domain=domain, traps=traps, memory=memory, place=place, patches=patches,
         )  # fmt: skip
     else:
         inject.inject(
             pid, new.registers, core.image, descriptor,
-            fd_base=core.fd_base, domain=domain, auxv=auxv, memory=memory, patches=patches,
+            fd_base=core.fd_base, domain=domain, traps=traps, memory=memory, patches=patches,
         )  # fmt: skip
 
 
@@ -207,10 +213,10 @@ class _Sources:
 
 
 def _keep(
-    mapping: Mapping, sources: _Sources, files: FileTable, search: bool, memory: ptrace.Memory
+    mapping: Mapping, sources: _Sources, files: FileTable, core: Core, memory: ptrace.Memory
 ) -> tuple[int, list[int]]:
-    """The file number of a mapping (0: anonymous), and, if asked for, the addresses of the CPUID instructions
-    in it."""
+    """The file number of a mapping (0: anonymous), and the addresses of the CPUID instructions in it, with
+    TRAP where it may have others."""
     if not mapping.is_file:
         return 0, []
     identity = sources.identity(mapping)
@@ -218,24 +224,28 @@ def _keep(
     if known is not None:
         return known
     length = mapping.end - mapping.start
+    search = mapping.executable and core.patch_cpuid
     fd = sources.fd(mapping)
     if fd is None:
         content = memory.read(mapping.start, min(length, _PIECE_MAX))
-        offsets = cpuid_sites.find(content) if search else []
-        return files.from_memory(mapping.path, mapping.offset, content), [
-            mapping.start + at for at in offsets
-        ]
+        offsets = cpuid_sites.find(content, core.can_trap) if search else []
+        number = files.from_memory(mapping.path, mapping.offset, content)
+        return number, _addresses(offsets, mapping.start)
     flags = _MAP_SHARED if mapping.prot[3] == "s" else _MAP_PRIVATE
     number = sources.numbers.get(mapping.path, 0)
     if not number:
         number, whole = files.mapped(fd, mapping.offset, length, prot_bits(mapping.prot), flags, mapping.path)
         if whole:
             sources.numbers[mapping.path] = number
-    offsets = cpuid_sites.in_mapping(fd, mapping.offset, length) if search else []
-    found = number, [at - mapping.offset + mapping.start for at in offsets]
+    offsets = cpuid_sites.in_mapping(fd, mapping.offset, length, core.can_trap) if search else []
+    found = number, _addresses(offsets, mapping.start - mapping.offset)
     if identity is not None and mapping.path in sources.numbers:
         files.images[mapping, identity] = found
     return found
+
+
+def _addresses(sites: Iterable[int], base: int) -> list[int]:
+    return [site if site == cpuid_sites.TRAP else site + base for site in sites]
 
 
 def prot_bits(prot: str) -> int:

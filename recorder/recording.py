@@ -71,7 +71,8 @@ def record(options: RecordOptions) -> RecordResult:
         except BaseException:
             child.abandon()
             raise
-        core = images.Core(core_image, child.fd_base, abi.FD_IMAGE, patch_cpuid=bool(cpuid))
+        can_trap = abi.GlobalFlag.LATE_FAULT in cpuid
+        core = images.Core(core_image, child.fd_base, abi.FD_IMAGE, bool(cpuid), can_trap)
         with _subreaper():
             return _record(options, child, writer, core, hello, page)
     finally:

@@ -419,9 +419,11 @@ class Supervisor:
         elf = mapped.number != 0 and cpuid_sites.is_elf(fd)
         if self._core.patch_cpuid and flags & MAP_TYPE == MAP_PRIVATE:
             if elf and mapped.whole:
-                sites = list(cpuid_sites.sites(fd))
+                sites = cpuid_sites.sites(fd, self._core.can_trap)
             elif mapped.number and prot & PROT_EXEC:
-                sites = cpuid_sites.in_mapping(fd, offset, length)
+                sites = cpuid_sites.in_mapping(fd, offset, length, self._core.can_trap)
+        if self._core.can_trap and (len(sites) > _PATCHES_MAX or any(site >= 1 << 32 for site in sites)):
+            sites = [cpuid_sites.TRAP]
         sites = [site for site in sites[:_PATCHES_MAX] if site < 1 << 32]
         packed = b"".join(site.to_bytes(4, "little") for site in sites)
         own = mapped.number != 0 and not mapped.whole

@@ -134,6 +134,9 @@ _Static_assert(sizeof(struct rr_region) == 16, "region");
 /* CPUID (0f a2) becomes ce a2, which is invalid in 64-bit mode and means nothing else, so that it can be told from
  * a program's own UD2. */
 #define RR_CPUID_BYTE 0xce
+/* Among the recorder's sites and a boot plan's: there may be others, CPUID must trap (RR_GF_LATE_FAULT); in RR_R_FILE, the last offset. */
+#define RR_CPUID_TRAPS 0u
+#define RR_TRAPS_MARK 0xffffffffu
 
 struct rr_mapped { /* RR_R_FILE */
   u32 file;     /* number in the trace's file table; 0: nothing stored (a device, or anonymous after all) */

@@ -90,9 +90,8 @@ void untrap_instructions(void) {
   if (!space.no_cpuid_fault) SYS2(RR_NR_arch_prctl, ARCH_SET_CPUID, 1);
 }
 
-NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 auxv_address) {
+NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 traps) {
   u64 *auxv = auxv_of(sp);
-  (void)auxv_address;
   space.recording = 1;
   space.fd_base = (u32)fd_base;
   space.domain = (u32)domain;
@@ -108,6 +107,7 @@ NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 aux
   SYS2(RR_NR_prctl, PR_SET_PTRACER, GLOBAL->tool_pid);
   patch_reserve();
   trap_instructions();
+  if (traps) late_fault(th);
   th->time_in = now_coarse();
   log_begin(th, RR_K_EXEC, 0, entry, (u64[6]){entry, sp, th->mask, 0, 0, 0});
   log_commit(th, 0);
@@ -225,7 +225,12 @@ NORETURN void rr_boot_replay(u64 *stack) {
         break;
       case RR_B_STACK: boot_stack(op); break;
       case RR_B_BRK: space.brk = op->addr; break;
-      case RR_B_PATCH: at += boot_patch(op, bytes - at); break;
+      case RR_B_PATCH:
+        if (op->addr == RR_CPUID_TRAPS)
+          late_fault(th);
+        else
+          at += boot_patch(op, bytes - at);
+        break;
       case RR_B_START: entry = op->addr, sp = op->len; break;
     }
   }

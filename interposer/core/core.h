@@ -484,7 +484,7 @@ u64 checksum_memory(u64 *bytes);
 u64 save_memory(struct thread *th);
 
 /* ---- boot ---- */
-NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 auxv);
+NORETURN void rr_boot_record(u64 entry, u64 sp, u64 fd_base, u64 domain, u64 traps);
 NORETURN void rr_boot_replay(u64 *stack);
 void trap_instructions(void);   /* RDTSC and, where it can be, CPUID */
 s32 trace_file(struct process *process, u32 file, u64 offset, u64 length, u64 how, u64 *at);

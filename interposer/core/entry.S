@@ -5,7 +5,7 @@
 #include "core_offsets.h"
         .text
 
-/* Injection jumps here: rdi = program entry, rsi = its stack pointer, rdx = fd base, rcx = domain, r8 = auxv.
+/* Injection jumps here: rdi = program entry, rsi = its stack pointer, rdx = fd base, rcx = domain, r8 = whether CPUID traps from the start.
  * The data segment is already mapped by the injector. */
         .globl rr_entry_record
 rr_entry_record:

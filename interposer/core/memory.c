@@ -143,13 +143,19 @@ static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const str
     npatches = msg.b < 2048 ? (u32)msg.b : 2048;
     patches = offsets;
   }
-  u32 n = 0;
-  if (args[2] & PROT_EXEC && space.no_cpuid_fault)
-    for (u32 i = 0; i < npatches && n < 2048; i++)
-      if (patches[i] >= args[5] && patches[i] + 2ul <= args[5] + args[1]) {
-        answer[2 + n++] = (u32)(patches[i] - args[5]);
-      }
+  u32 n = 0, traps = 0;
+  if (!(args[2] & PROT_EXEC) || !space.no_cpuid_fault) npatches = 0;
+  for (u32 i = 0; i < npatches && n < 2047; i++) {
+    if (patches[i] == RR_CPUID_TRAPS)
+      traps = 1;
+    else if (patches[i] >= args[5] && patches[i] + 2ul <= args[5] + args[1])
+      answer[2 + n++] = (u32)(patches[i] - args[5]);
+  }
   patch_all(address, answer + 2, n, args[2]);
+  if (traps) {
+    answer[2 + n++] = RR_TRAPS_MARK;
+    late_fault(th);
+  }
   answer[0] = number;
   answer[1] = n;
   log_bytes(th, RR_R_FILE, 255, address, answer, 8 + 4ul * n);
@@ -314,7 +320,10 @@ static void replay_mmap(struct thread *th, u64 *args, const struct rr_event *eve
   if (overlaps_core((u64)event->result, args[1])) diverge(th, event);
   if (mapped && mapped->file) {
     map_file(th, args, event, mapped, flags);
-    patch_all((u64)event->result, (const u32 *)(mapped + 1), mapped->npatches, args[2]);
+    const u32 *offsets = (const u32 *)(mapped + 1);
+    u32 n = mapped->npatches, traps = n && offsets[n - 1] == RR_TRAPS_MARK;
+    patch_all((u64)event->result, offsets, n - traps, args[2]);
+    if (traps) late_fault(th);
   } else {
     u64 prot = args[3] & MAP_ANONYMOUS ? jit_protection(args) : args[2];
     if (args[2] & PROT_EXEC) late_fault(th);

@@ -40,3 +40,16 @@ def test_cpuid_traps_in_every_thread_once_there_is_other_code(
         assert f"CPUID({leaf:#x}, 0x0)" in shown
     replayed = rr.replay("--verify")
     assert (replayed.status, replayed.out) == (0, recorded.out)
+
+
+@pytest.mark.skipif(not kernel.has_cpuid_faulting(), reason="CPUID cannot trap here: docs/limits.md")
+def test_cpuid_traps_where_a_file_may_have_one_that_is_not_replaced(
+    programs: Callable[[str], Path], rr: Recorder
+) -> None:
+    """GIVEN CPUID in code that cannot be told from data WHEN recorded THEN each is in the log."""
+    recorded = rr.record(programs("bare_code"), options=["--checksum=25"])
+    shown = rr.run([*rr.tool, "dump", "-a", rr.trace], "shown").out.decode()
+    for leaf in (0x80000002, 0x80000003, 0x80000004):
+        assert f"CPUID({leaf:#x}, 0x0)" in shown
+    replayed = rr.replay("--verify")
+    assert (replayed.status, replayed.out) == (0, recorded.out)

@@ -77,7 +77,7 @@ def test_what_was_found_is_remembered_as_long_as_the_file_is_the_same(
     with open(program, "r+b") as file:
         first = cpuid_sites.sites(file.fileno())
         monkeypatch.setattr(cpuid_sites, "_known", {})
-        monkeypatch.setattr(cpuid_sites, "find", lambda data: pytest.fail("searched again"))
+        monkeypatch.setattr(cpuid_sites, "search", lambda data: pytest.fail("searched again"))
         assert cpuid_sites.sites(file.fileno()) == first
         monkeypatch.undo()
         os.pwrite(file.fileno(), b"\x90\x90", first[0])
@@ -92,6 +92,24 @@ def test_a_mapping_shows_the_sites_that_lie_wholly_in_it(tmp_path: Path) -> None
         assert cpuid_sites.in_mapping(file.fileno(), site, 2) == [site]
         assert cpuid_sites.in_mapping(file.fileno(), site, 1) == []
         assert cpuid_sites.in_mapping(file.fileno(), site + 1, 100) == []
+
+
+_TABLE = "\n".join(f"  .byte {octet}" for octet in (*b"\x31\xc0\x31\xc9\x0f\xa2\x89\x07\xc3" * 8,))
+
+
+def test_what_may_be_an_instruction_asks_for_the_trap(tmp_path: Path) -> None:
+    """GIVEN a program with assembler code that no unwind table describes WHEN CPUID can trap THEN that code
+    is left alone, and the trap asked for; without such code the certain sites are all."""
+    (tmp_path / "a.s").write_text(f".text\n.globl bare\nbare:\n{_TABLE}\n.section .note.GNU-stack\n")
+    plain = build(tmp_path)
+    with open(plain, "rb") as file:
+        certain = cpuid_sites.sites(file.fileno(), can_trap=True)
+        assert certain == cpuid_sites.sites(file.fileno()) and certain
+    subprocess.run(["gcc", "-O2", "-o", "q", "p.c", "a.s"], cwd=tmp_path, check=True)
+    with open(tmp_path / "q", "rb") as file:
+        trapped = cpuid_sites.sites(file.fileno(), can_trap=True)
+        assert trapped[0] == cpuid_sites.TRAP and len(trapped) == 1 + len(certain)
+        assert cpuid_sites.in_mapping(file.fileno(), trapped[1], 2, can_trap=True) == trapped[:2]
 
 
 def test_bare_code_is_searched_as_it_is() -> None:

@@ -103,7 +103,7 @@ def run_injected(
         child.fd_base + 1,
         fd_base=child.fd_base,
         domain=7,
-        auxv=state.auxv_address,
+        traps=True,
         memory=memory,
     )
     ptrace.detach(child.pid)
@@ -127,8 +127,8 @@ def test_program_runs_after_the_image_with_its_stack_untouched(
         out.seek(0)
         assert out.read() == b"hello world\n"
     assert status == 0
-    entry, stack, _, domain, auxv, stack_pointer = seen
-    assert (entry, stack, domain, auxv) == (state.entry, state.stack_pointer, 7, state.auxv_address)
+    entry, stack, _, domain, traps, stack_pointer = seen
+    assert (entry, stack, domain, traps) == (state.entry, state.stack_pointer, 7, 1)
     assert stack_pointer == stack
     assert state.argv == argv
     assert state.envp == ["PATH=/usr/bin:/bin", "A=b"]
@@ -178,7 +178,7 @@ def test_program_runs_without_a_core_that_cannot_be_mapped(core: Path) -> None:
             999,
             fd_base=child.fd_base,
             domain=1,
-            auxv=0,
+            traps=False,
             memory=memory,
             place=place,
         )
@@ -217,7 +217,7 @@ def test_a_signal_sent_during_injection_is_delivered_afterwards(core: Path, tmp_
             child.fd_base + 1,
             fd_base=child.fd_base,
             domain=1,
-            auxv=0,
+            traps=False,
             memory=memory,
         )
         ptrace.detach(child.pid)
@@ -233,7 +233,8 @@ def test_killed_at_its_exec_stop_is_gone(core: Path) -> None:
     os.kill(child.pid, signal.SIGKILL)
     with pytest.raises(Gone), ptrace.Memory(child.pid) as memory:
         inject.inject(
-            child.pid, registers, image.load(core), 0, fd_base=child.fd_base, domain=1, auxv=0, memory=memory
+            child.pid, registers, image.load(core), 0,
+            fd_base=child.fd_base, domain=1, traps=False, memory=memory,
         )
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child.pid, 0)

@@ -137,7 +137,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     hello, theirs = Channel.pair(credentials=True)
     writer, told = Writer(), list[str]()
     sink = cast(Any, writer)
-    core = Core(cast(Any, None), 1000, abi.FD_IMAGE, True)
+    core = Core(cast(Any, None), 1000, abi.FD_IMAGE, True, False)
     with Signals() as signals:
         supervisor = Supervisor(sink, FileTable(sink), core, hello, signals, told.append, lambda *_: None)
         fake = FakeCore(theirs)
