@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.library.conftest import PROGRAMS, Build, Tool, both, need, same
+from tests.library.conftest import PROGRAMS, ROOT, Build, Tool, both, need, same
 
 SHELL = """
 echo one; ls d; (echo sub; /bin/echo in); ls d | wc -l
@@ -101,3 +103,39 @@ def test_a_static_program_that_is_started_is_told_of(tool: Tool, build: Build) -
     replayed = tool("replay", "t.bin")
     assert (replayed.out, replayed.status) == (b"after\n", 0)
     assert told in replayed.err
+
+
+def test_a_writer_that_is_killed_holds_up_nobody(build: Build, tmp_path: Path) -> None:
+    """GIVEN a process that waits at a full pipe WHEN it is killed THEN others write, also in replay."""
+    program = build("blocked", (PROGRAMS / "blocked.c").read_text())
+    command = [
+        sys.executable,
+        "-m",
+        "rr_py",
+        "record",
+        "-q",
+        "-o",
+        "t.bin",
+        "--interface",
+        "libc",
+        str(program),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as recorded:
+        assert recorded.stdout is not None and recorded.stderr is not None
+        assert recorded.stderr.readline() == b"killed\n"
+        out, _ = recorded.communicate(timeout=60)
+    assert recorded.returncode == 9
+    assert out.endswith(b"end\n") and set(out[:-4]) == {ord("x")}
+    replayed = subprocess.run(
+        [sys.executable, "-m", "rr_py", "replay", "t.bin"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert replayed.returncode == 9, replayed.stderr
+    assert replayed.stdout.endswith(b"end\n") and replayed.stderr.endswith(b"killed\n")
