@@ -71,11 +71,13 @@ def system_run(options: RecordOptions, repeat: Repeat) -> SystemRun:
     """Record once at the system-call interface, replay for the stacks, and again to watch the program's own
     functions. Raises what these raise."""
     from recorder import record
+    from replayer.watching import is_system
 
     interfaces = [load(name) for name in shipped() if name not in (LIBC, *ADDED)]
     found = SystemRun()
     seen: set[tuple[str, str, int, int]] = set()
     whole: set[tuple[str, str]] = set()
+    direct: set[tuple[str, str]] = set()
     with tempfile.TemporaryDirectory(prefix="rr-py-profile-") as folder:
         trace = Path(folder) / "trace.bin"
         repeat.begin()
@@ -92,6 +94,8 @@ def system_run(options: RecordOptions, repeat: Repeat) -> SystemRun:
                 on_stack[frame.module, frame.function] = frame.sp
                 if frame.kind in ("native", "tail"):
                     whole.add((frame.module, frame.function))
+                    if frame.module == frames[0].module:
+                        direct.add((frame.module, frame.function))
                 for interface in interfaces:
                     if interface.name not in inner and is_library(frame.module, interface):
                         names = names_of(frame.module, frame.function) & interface.functions.keys()
@@ -108,7 +112,12 @@ def system_run(options: RecordOptions, repeat: Repeat) -> SystemRun:
                 shares = found.shares.setdefault(name, {})
                 shares[function] = shares.get(function, 0.0) + octets * OCTET_COST + CALL_COST
         foreign = {path for path, _ in whole if any(is_library(path, one) for one in interfaces)}
-        found.own = look(trace, {key: found.functions[key].octets for key in whole}, foreign)
+        found.own = look(trace, {key: found.functions[key].octets for key in whole - direct}, foreign)
+        for path, function in direct:
+            if path not in foreign and not is_system(path):
+                # Compilers know which registers it leaves alone, and rely on that: no stub can stand for it.
+                found.own.homes.setdefault(function, path)
+                found.own.refused.setdefault(function, "makes system calls by its own instructions")
     return found
 
 

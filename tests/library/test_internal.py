@@ -131,6 +131,7 @@ CANNOT = {
     "jumps": "is left by a jump",
     "many": "has parameters on the stack",
     "pairs": "passes a structure by value",
+    "raws": "makes system calls by its own instructions",
     "dots": "takes any number of parameters",
 }
 

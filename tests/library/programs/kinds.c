@@ -37,6 +37,12 @@ N void jumps(const char *p, int by) { if (plain(p) > by) longjmp(out, 1); }
 N int many(const char *p, int a, int b, int c, int d, int e, int f) { return plain(p) + a + b + c + d + e + f; }
 N struct pair { int a, b; double c, d; } pairs(const char *p) { struct pair x = { plain(p), 2, 3, 4 }; return x; }
 N int dots(const char *p, ...) { return plain(p); }
+N int raws(int a)
+{
+	long r;
+	__asm__ volatile("syscall" : "=a"(r) : "a"(39L) : "rcx", "r11", "memory");
+	return r > a;
+}
 static inline int inlined(const char *p) { return plain(p) + 1; }
 N int usesfile(FILE *f) { return fgetc(f); }
 N void *allocs(const char *p) { int *x = malloc(100); *x = plain(p); return x; }
@@ -54,7 +60,7 @@ int main(int c, char **v)
 		fills(&x, p); stores(&x, p); counts(p); cached(p); char *d = dups(p); printf("%s %s %ld\n", d, constant(p), reads(p, buf, sizeof buf)); free(d);
 		array(p, ints, 6); unsized(p, ints); lists(&b, p); prints(p); close(opens(p)); printf("%f\n", flt(p, 1.5, &fl)); printf("%d\n", err("none"));
 		FILE *f = opened(p); usesfile(f); fclose(f); free(allocs(p)); cachefile(p); big_(&bg, p); callback(plain, p); envs(p); frees(malloc(40), p); inbuf(p, buf); nonconst(p);
-		threads_own(p); maps(p); if (!setjmp(out)) jumps(p, 1); many(p, 1, 2, 3, 4, 5, 6); printf("%g %d %d\n", pairs(p).c, dots(p), inlined(p));
+		threads_own(p); maps(p); if (!setjmp(out)) jumps(p, 1); many(p, 1, 2, 3, 4, 5, 6); printf("%g %d %d\n", pairs(p).c, dots(p), inlined(p) + raws(1));
 		printf("%ld %g %d %d %d %g %d %s\n", x.total, x.in.d, ints[3], a.v, bg.s, fl, counter, buf);
 	}
 }
