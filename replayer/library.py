@@ -15,6 +15,7 @@ from interfaces import abi
 from interfaces.errors import ExitStatus
 from interfaces.libspec.load import ADDED
 from interfaces.libspec.recorded import UNRECORDED, interfaces_of
+from interposer.library.control import Control
 from interposer.library.engine import REPLAY, Engine, Plan
 from interposer.library.image import Image
 from interposer.library.places import place
@@ -30,6 +31,7 @@ RESULT_DIFFERS = 10
 LOG_ENDS = 8
 _TICK = 0.02
 _LEAST_LAST = 0.3
+_UNKNOWN = (1 << 63) - 1
 REASONS = {
     1: "another call",
     2: "another argument",
@@ -113,7 +115,7 @@ def _fill(engine: Engine, reader: TraceReader, plan: Plan, dead: Killed) -> list
     if reader.complete and end is not None and end.status == "signaled":
         control.ends_by = end.code
         lives = (reader.final or {}).get("earnest")
-        control.most_done = lives if isinstance(lives, int) else (1 << 63) - 1
+        control.most_done = lives if isinstance(lives, int) else _UNKNOWN
     timed = sum(where == TIMED for _, where, *_ in SIGNAL_PLACE.iter_unpack(places))
     if not timed:
         return []
@@ -181,7 +183,7 @@ class _Replaying:
                 return self._result(ReplayEnd.INCOMPLETE, 0, None, "")
             if control.diverged:
                 return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, self._divergence().text())
-            if control.ends_by and control.cursor >= control.end:
+            if control.ends_by and control.cursor >= control.end and _as_far(control):
                 if control.calls != calls:
                     called, calls = time.monotonic(), control.calls
                 elif time.monotonic() - called > self.last_seconds:
@@ -261,6 +263,11 @@ class _Replaying:
             notes=tuple(self.notes),
             seconds=time.monotonic() - self.began,
         )
+
+
+def _as_far(control: Control) -> bool:
+    """Whether the program has made as many calls in earnest as the recorded one, as far as that is known."""
+    return bool(control.lives_done >= control.most_done or control.most_done == _UNKNOWN)
 
 
 def _last_seconds(reader: TraceReader) -> float:
