@@ -170,7 +170,7 @@ def texts_of(model: TraceModel, row: int) -> dict[str, list[str]]:
     event = model.decode_once(row)
     labels = [label for fd in event.descriptors if (label := model.label(row, fd))]
     kinds = (RegionKind.IN, RegionKind.OUT)
-    named = [model.address_named(row)] if event.name in ("connect", "bind") else []
+    named = [model.label_made(row)] if event.name in ("connect", "bind") else []
     return {
         "path": event.paths + labels + named,
         "data": [part.data.decode("latin-1") for part in event.regions if part.kind in kinds],

@@ -42,6 +42,8 @@ from tui.model.merge import windows
 
 _TAIL = 256
 """Last rows of a block, where most domains have some."""
+_ROWS_KNOWN = 16
+"""Blocks and domains of which the rows are remembered, 128 kB each at most."""
 _PAIRS = ("pipe", "pipe2", "socketpair")
 _BY_FIRST = ("close", "connect", "bind")
 _DUPFD = (0, 1030)
@@ -120,6 +122,7 @@ class EventIndex:
         self._domain_of_task = self._room[:0]
         self._numbers_of: dict[int, list[tuple[int, int]]] = {}
         self._latest: dict[int, int] = {}
+        self._rows_known: dict[tuple[int, int], npt.NDArray[np.uint16]] = {}
         self._execs: dict[int, tuple[int, int]] = {}
         self._forks: dict[tuple[int, int], int] = {}
         self._events = np.empty(0, np.int64)
@@ -170,8 +173,8 @@ class EventIndex:
         domain = self.tasks[int(block.task[row - block.first])].domain
         rows = self._domains[domain]
         at = bisect.bisect_right(rows.blocks, number) - 1
-        same = self._in_domain(block, domain, row - block.first)
-        return domain, rows.before[at] + int(np.count_nonzero(same))
+        own = self._rows_in(number, domain, row - block.first)
+        return domain, rows.before[at] + int(np.searchsorted(own, row - block.first))
 
     def row_of(self, domain: int, event: int) -> int | None:
         """The row of an event; None where the index does not have it (yet)."""
@@ -180,7 +183,7 @@ class EventIndex:
             return None
         at = bisect.bisect_right(rows.before, event) - 1
         block = self.blocks[rows.blocks[at]]
-        places = np.flatnonzero(self._in_domain(block, domain, block.count))
+        places = self._rows_in(rows.blocks[at], domain, block.count)
         wanted = event - rows.before[at]
         return block.first + int(places[wanted]) if wanted < len(places) else None
 
@@ -278,8 +281,20 @@ class EventIndex:
         """The blocks from the one that holds `row` on."""
         yield from self.blocks[row >> BLOCK_SHIFT :]
 
-    def _in_domain(self, block: Block, domain: int, stop: int) -> npt.NDArray[np.bool_]:
-        return np.asarray(self._domain_of_task[block.task[:stop]] == domain)
+    def _rows_in(self, number: int, domain: int, stop: int) -> npt.NDArray[np.uint16]:
+        """The rows of a domain in block `number`, as offsets; those before `stop` at least."""
+        known = self._rows_known.get((number, domain))
+        if known is not None:
+            return known
+        block = self.blocks[number]
+        full = not block.room
+        tasks = block.task[: block.count if full else stop]
+        own = np.flatnonzero(self._domain_of_task[tasks] == domain).astype(np.uint16)
+        if full:
+            if len(self._rows_known) >= _ROWS_KNOWN:
+                self._rows_known = {}
+            self._rows_known[number, domain] = own
+        return own
 
     def _reduce(self, chunk: Chunk, latest: int) -> Columns:
         """The columns of a chunk, whose tasks become known."""

@@ -94,8 +94,8 @@ class TraceModel:
         with self._lock:
             return self.descriptors.label(row, fd)
 
-    def address_named(self, row: int) -> str:
-        """The address that a connect or bind at a row names."""
+    def label_made(self, row: int) -> str:
+        """What the descriptor stands for that the event at a row made, or that it named."""
         with self._lock:
             return self.descriptors.label_of_opening(row)
 

@@ -104,8 +104,7 @@ class PathMatcher:
             passing = self._by_descriptor(block, events, uses, found, named)
             found[uses.row[passing]] = True
         for place in np.flatnonzero(candidates & ~found & _ADDRESSING[codes]).tolist():
-            self._go_on()
-            found[place] = self._pattern.match(self._model.address_named(block.first + place))
+            found[place] = self._passes_label(block.first + place, None)
         return found
 
     def _named(self, block: Block, events: BlockEvents, wanted: Mask) -> Mask:
@@ -141,9 +140,13 @@ class PathMatcher:
             kinds = [column[asked] for column in (uses.key, uses.made, uses.wild)]
             new = np.ones(len(asked), np.bool_)
             new[1:] = np.any([kind[1:] != kind[:-1] for kind in kinds], axis=0)
-            firsts = asked[new].tolist()
-            labels = [self._passes_label(block.first + int(uses.row[i]), int(uses.fd[i])) for i in firsts]
-            passing[asked] = np.array(labels, np.bool_)[np.cumsum(new) - 1]
+            firsts = asked[new]
+            rows = np.where(here, uses.made, uses.row)[firsts]
+            labels = np.zeros(len(firsts), np.bool_)
+            for i in np.argsort(rows, kind="stable").tolist():  # as they lie in the file
+                fd = None if here[firsts[i]] else int(uses.fd[firsts[i]])
+                labels[i] = self._passes_label(block.first + int(rows[i]), fd)
+            passing[asked] = labels[np.cumsum(new) - 1]
         return passing
 
     def _uses(self, block: Block, events: BlockEvents, masks: npt.NDArray[np.uint8]) -> _Uses | None:
@@ -181,9 +184,10 @@ class PathMatcher:
         maker_key, group = groups.of(maker_rank[wild]), groups.of(rank[order])
         return _Uses(row, fd, key, last, groups.last_before(maker_key, at[wild], group, row))
 
-    def _passes_label(self, row: int, fd: int) -> bool:
+    def _passes_label(self, row: int, fd: int | None) -> bool:
+        """Whether what `fd` stands for at a row passes; without `fd`, what the row's event made or named."""
         self._go_on()
-        label = self._model.label(row, fd)
+        label = self._model.label(row, fd) if fd is not None else self._model.label_made(row)
         return bool(label) and self._pattern.match(label)
 
 
