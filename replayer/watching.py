@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ MOST_CALLS = 12
 """Calls of one function that are watched."""
 MOST_MEMORY = 256 << 20
 """Bytes of writable memory that are compared at most."""
+PATIENCE = 60.0
+"""Seconds after which no further call is watched."""
 _FIRST = 2
 _WORDS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _SYSTEM = ("libc.so", "libc-", "ld-linux", "libpthread")
@@ -155,8 +158,11 @@ class Watch:
                 places[where + target.address] = target
         self._modules = list(_modules(process.mappings()))
         jumps = frozenset(_jumps(self._modules))
-        while places or self._open:
-            stops = frozenset(places) | {one.back for one in self._open} | jumps
+        until = monotonic() + PATIENCE
+        while (places or self._open) and monotonic() < until:
+            stops = frozenset(places)
+            if self._open:
+                stops |= jumps | {one.back for one in self._open}
             stop = process.go(total, Triggers(stops), over=True)
             if stop.why is not Why.BREAKPOINT:
                 break
