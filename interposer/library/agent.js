@@ -16,6 +16,7 @@ const SLOTS = 64;
 const POOL_SIZE = 16384;
 const COPY_SIZE = 256;
 const NEAR = 0x70000000;
+const FAR = ptr('0x200000000000');  // where the log lies: out of the program's way
 const pools = [];
 const keep = [];
 let foreign = null;
@@ -281,6 +282,30 @@ function displacement(instruction) {
   return null;
 }
 
+// The program's allocator is replaced for what the C library allocates within logged calls; where that does not
+// work, all is as if there were no such region.
+const HEAP = ['free', 'realloc', 'malloc', 'calloc', 'memalign', 'aligned_alloc', 'posix_memalign', 'malloc_usable_size'];
+function divideHeap() {
+  const stub = new NativeFunction(runtime.rr_heap_stub, 'pointer', ['uint32']);
+  const slot = new NativeFunction(runtime.rr_heap_slot, 'pointer', ['uint32']);
+  // A program that is not position-independent may have entries of its linkage table in the place of functions.
+  let home = Process.findModuleByAddress(libc('free'));
+  if (home === null || home.findExportByName('free') === null) home = Process.findModuleByName('libc.so.6');
+  for (let i = 0; i < HEAP.length; i++) {
+    const target = home === null ? null : home.findExportByName(HEAP[i]);
+    if (target === null) return;
+    const place = slot(i);
+    place.writePointer(target);
+    try {
+      place.writePointer(Interceptor.replaceFast(target, stub(i)));
+    } catch (e) {
+      if (!moveTiny(target, stub(i), place) && !moveHead(target, stub(i), place)) return;
+    }
+  }
+  Interceptor.flush();
+  new NativeFunction(runtime.rr_heap_begin, 'void', [])();
+}
+
 function redirectAll(item) {
   redirected.push(item);
   for (const module of Process.enumerateModules()) redirect(module, item);
@@ -525,8 +550,8 @@ rpc.exports = {
     const close = new NativeFunction(libc('close'), 'int', ['int']);
     const fd = open(Memory.allocUtf8String(plan.path), 2);
     if (fd < 0) throw new Error('cannot open ' + plan.path);
-    const control = mmap(NULL, plan.control, 3, 1, fd, 0);
-    const area = mmap(NULL, plan.area, 3, plan.replaying ? 2 : 1, fd, plan.control);
+    const control = mmap(FAR, plan.control, 3, 1, fd, 0);
+    const area = mmap(FAR.add(plan.control), plan.area, 3, plan.replaying ? 2 : 1, fd, plan.control);
     close(fd);
     for (const spare of plan.spare) close(spare);
     const image = plan.image;
@@ -579,6 +604,7 @@ rpc.exports = {
     });
     for (const module of Process.enumerateModules()) importsOf(module);
     Process.attachModuleObserver({ onAdded(module) { seen(module); }, onRemoved() {} });
+    if (plan.divide) divideHeap();
     watchLoading();
     if (image.domain) placed();
     running = true;

@@ -71,7 +71,7 @@ struct rr_start { void *(*run)(void *); void *arg; u32 id; };
 static void *starts(struct rr_start *s)
 {
 	struct rr_start copy = *s;
-	free(s);
+	rr_drop(s);
 	rr_register(copy.id);
 	return copy.run(copy.arg);
 }
@@ -79,7 +79,7 @@ static void *starts(struct rr_start *s)
 int rr_create(struct rr_call *c, void *function, void *thread, void *attr, void *run, void *arg)
 {
 	int (*orig)(void *, void *, void *, void *) = function;
-	struct rr_start *s = malloc(sizeof(*s)); int r; u64 id;
+	struct rr_start *s = rr_take(sizeof(*s)); int r; u64 id;
 	s->run = run; s->arg = arg;
 	ctl->multi = 1;
 	rr_begin(c);
@@ -92,7 +92,7 @@ int rr_create(struct rr_call *c, void *function, void *thread, void *attr, void 
 	}
 	rr_leave(c);
 	r = orig(thread, attr, starts, s);
-	if (r) free(s);
+	if (r) rr_drop(s);
 	return r;
 }
 

@@ -27,7 +27,7 @@ from interposer import elf
 from interposer.library import generate
 from interposer.library.control import CONTROL_SIZE, Control, wait
 from interposer.library.errors import EngineError
-from interposer.library.image import Image
+from interposer.library.image import Image, buffer_kind
 from interposer.library.keeper import Keeper
 from interposer.library.seat import Seat
 from interposer.library.spawn import is_dynamic
@@ -38,7 +38,7 @@ SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
 OPEN = ("libc", "pthread", "random")
 """Interfaces that leave out what works on the program's own memory: other functions are no omissions."""
-SOURCES = ("runtime.c", "family.c", "callbacks.c", "streams.c", "signals.c", "traps.c")
+SOURCES = ("runtime.c", "heap.c", "family.c", "callbacks.c", "streams.c", "signals.c", "traps.c")
 _ANYWHERE = ("exec", "fork", "output", "end")
 """What is replaced whether the program imports it or not: the C library calls these functions itself."""
 _EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)
@@ -94,6 +94,7 @@ class Plan:
         return {
             "runtime": header + "\n".join(texts),
             "runtime_exports": [*_EXPORT.findall(header)],
+            "divide": self.mode != WATCH and any(item.name == "libc" for item in self.interfaces),
             "instructions": self._instructions() if self.mode != WATCH else {},
             "interfaces": [
                 {
@@ -206,7 +207,8 @@ class Engine:
         try:
             self._message = plan.message()
             self._message.update(control=CONTROL_SIZE, area=self.area_size, replaying=plan.mode == REPLAY)
-            self._place(self.pid, image or Image(control.task))
+            kind = buffer_kind() if plan.mode == RECORD else 0
+            self._place(self.pid, image or Image(control.task, kind=kind))
         except BaseException:
             if self._keeper is not None:
                 self.kill()
@@ -320,7 +322,7 @@ class Engine:
                 "news": f"{mine}/{self._news}" if started else self._news_path,
                 "starting": started,
                 "watching": self.plan.mode == WATCH,
-                "image": image.message(replaying=self.plan.mode == REPLAY),
+                "image": image.message(),
             },
             leave=self.plan.mode != REPLAY,
         )

@@ -27,7 +27,7 @@ int rr_fork(struct rr_call *c, void *function)
 	real = make();
 	rr_state.forking = 0;
 	if (real == 0) {
-		registry = map_lock = slots_lock = 0;
+		registry = map_lock = slots_lock = rr_state.heap_lock = 0;
 		t->id = id; t->call = 0; t->len = 0; t->depth = 0;
 		rr_state.pid = (u32)syscall(39); rr_state.last = silent ? id : 0;
 		t->nheld = t->gate = t->resent = t->injected = t->has_timer = t->scheduled = 0; t->at_due = 0; rr_state.is_kid = 1;

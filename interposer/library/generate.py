@@ -235,6 +235,9 @@ class _Stub:
         )
         assign = "" if f.returns.kind == "void" else "result = "
         done = "\treturn;" if f.returns.kind == "void" else "\treturn result;"
+        if f.special == "mmap":
+            at, n, _, flags = (p.name for p in f.parameters[:4])
+            lines.append(f"\t{at} = rr_place({at}, {n}, {flags});")
         if f.live:
             lines.append(
                 f"\tif ({f.live}) {{ rr_live_enter(&rr_c); {assign}{call}; {self._marks(live=True)}"
@@ -556,9 +559,9 @@ def _callback(callback: Callback, number: int) -> list[str]:
                         body.append(f"\trr_ret(&rr_c, {i}, (void *){parameter.name}, {size}, 2);")
                         take.append(
                             f"\t{{ u64 *rr_n = rr_region_of(rr_e, {i}, 0); {parameter.name} = rr_n ? "
-                            f"({parameter.type.bare})malloc(*rr_n ? *rr_n : 1) : 0; }}"
+                            f"({parameter.type.bare})rr_take(*rr_n ? *rr_n : 1) : 0; }}"
                         )
-                        fill.append(f"\tif (rr_e) free((void *){parameter.name});")
+                        fill.append(f"\tif (rr_e) rr_drop((void *){parameter.name});")
                     case "out":
                         fill.insert(0, f"\trr_in(&rr_c, {i}, (void *){parameter.name}, {size});")
                     case "handle" | "data":

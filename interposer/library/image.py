@@ -34,9 +34,9 @@ class Image:
         """Each descriptor that is the recording's output: 1 or 2."""
         return {fd: 2 if self.errors >> fd & 1 else 1 for fd in range(_FDS) if self.outputs >> fd & 1}
 
-    def message(self, *, replaying: bool) -> dict[str, Any]:
+    def message(self) -> dict[str, Any]:
         """For the script."""
-        buffer = [self.kind & 1, self.kind >> 1] if replaying and self.outputs & 2 else [0, 0]
+        buffer = [self.kind & 1, self.kind >> 1] if self.outputs & 2 else [0, 0]
         return {
             "task": self.task,
             "domain": self.domain,

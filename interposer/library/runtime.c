@@ -53,6 +53,7 @@ struct rr_state {
 	u64 nforeign, foreign[32][2];
 	struct rr_thread *table[THREADS];
 	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2]; u32 is_kid, signal_nr; u64 acted, interrupts; struct rr_action action[65]; u32 ntraps, pad3; struct rr_trap traps[TRAPS];
+	u64 heap, heap_used, heap_free[40]; void *heap_was[8]; u32 heap_lock, pad4; u64 pages_used, placed; u32 settled, pad5;
 	u32 pid, task, last, pad2; u64 base;
 	struct rr_seen files[FILES];
 	void (*callbacks[8192])(struct rr_event *e);
@@ -78,6 +79,7 @@ enum { D_CALL = 1, D_ARGS = 2, D_INPUT = 4, D_END = 8, D_KIND = 9, D_RESULT = 10
 static u32 xchg(u32 *p, u32 v) { __asm__ volatile("xchgl %0,%1" : "+r"(v), "+m"(*p) : : "memory"); return v; }
 static int swap(u32 *p, u32 was, u32 is) { u32 had = was; __asm__ volatile("lock; cmpxchgl %2,%1" : "+a"(had), "+m"(*p) : "r"(is) : "memory"); return had == was; }
 static void add(u32 *p, u32 v) { __asm__ volatile("lock; addl %1,%0" : "+m"(*p) : "r"(v) : "memory"); }
+static u64 fetch_add(u64 *p, u64 v) { __asm__ volatile("lock; xaddq %0,%1" : "+r"(v), "+m"(*p) : : "memory"); return v; }
 static u64 tcb(void) { u64 p; __asm__ volatile("movq %%fs:0,%0" : "=r"(p)); return p; }
 static void pause_(void) { __asm__ volatile("pause" : : : "memory"); }
 static void lock(u32 *p) { u32 n = 0; while (xchg(p, 1)) { if (++n < 200) pause_(); else { syscall(24); n = 100; } } }
@@ -126,13 +128,19 @@ static void calibrate(void)
 	t1 = tsc(); ns0 = n1; tsc0 = t1; tsc_mult = ((n1 - n0) << 24) / (t1 - t0);
 }
 static void due(struct rr_thread *t);
+static void settle(void);
 static void release_held(struct rr_thread *t, int where);
 static void signal_again(struct rr_call *c, struct rr_event *e);
 static void die(int s);
 static void wake(u32 *p) { syscall(202, p, 1, 0x7fffffff, (void *)0, (void *)0, 0); }
 static void wait_(u32 *p, u32 seen, u64 ns) { u64 t[2]; t[0] = 0; t[1] = ns; syscall(202, p, 0, seen, t, (void *)0, 0); }
 
-static void *pages(u64 n) { return (void *)syscall(9, (void *)0, n, 3, 0x22, -1, 0); }
+/* The log's own memory lies far from the program's, which is to have the same addresses in both runs. */
+#define PAGES_AT 0x210000000000UL
+static void *pages(u64 n)
+{
+	return (void *)syscall(9, PAGES_AT + fetch_add(&rr_state.pages_used, (n + 4095) & ~4095UL), n, 3, 0x22, -1, 0);
+}
 
 static struct rr_thread *watched(void);
 static struct rr_thread *self(void)
@@ -370,6 +378,7 @@ static int enter(struct rr_call *c, u32 nr, u64 ip)
 	t = self();
 	if (!t || t->depth) return 0;
 	t->depth = 1;
+	if (!rr_state.settled) settle();
 	c->t = t; c->base = t->len; c->nr = nr; c->ip = ip; c->flags = 0; c->nargs = 0; c->result = 0; c->e = 0; c->took = 0;
 	c->errno_in = *__errno_location();
 	c->replaying = ctl->mode == RR_M_REPLAY;
@@ -466,7 +475,7 @@ static void compare(struct rr_call *c, struct rr_event *e)
 		if ((c->cmp[i] & RR_C_HANDLE) && a != (u64)rr_translate(r)) diverge(c, D_ARGS, i, a, r);
 		if ((c->cmp[i] & RR_C_NULL) && !a != !r) diverge(c, D_ARGS, i, a, r);
 		if ((c->cmp[i] & 8) && r) map_put(r, a);
-		if ((c->cmp[i] & 16) && a != r && object((void *)a)) { ((u64 *)a)[-2] = 0; map_put(r, r); free((u64 *)a - 2); }
+		if ((c->cmp[i] & 16) && a != r && object((void *)a)) { ((u64 *)a)[-2] = 0; map_put(r, r); rr_drop((u64 *)a - 2); }
 	}
 	c->at = q + n + (c->nargs > 6 ? 16 + (c->nargs - 6) * 8 : 0);
 	c->end = q + e->payload_len;
@@ -531,13 +540,13 @@ void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 	if (!r) return 0;
 	if (role == 0 && r->len == 0 && r->addr - 1 < 6) return (void *)c->args[r->addr - 1];
 	if (role == 0) { map_put(r->addr, (u64)(r + 1)); return r + 1; }
-	if (role == 4) { q = malloc(r->len); memcpy(q, r + 1, r->len); map_put(r->addr, (u64)q); return q; }
+	if (role == 4) { q = rr_take(r->len); memcpy(q, r + 1, r->len); map_put(r->addr, (u64)q); return q; }
 	x = (u64 *)(r + 1);
 	n = role == 2 ? x[0] : r->len;
 	old = moved && c->args[0] ? object((void *)c->args[0]) : 0;
 	had = (u64 *)rr_translate(r->addr);
 	q = role == 2 && (u64)had != r->addr && had != (u64 *)c->args[0] && object(had) && had[-1] >= n ? had : 0;
-	if (!q) { q = malloc(n + 17); q[0] = OBJECT; q[1] = n; q += 2; memset(q, 0, n + 1); }
+	if (!q) { q = rr_take(n + 17); q[0] = OBJECT; q[1] = n; q += 2; memset(q, 0, n + 1); }
 	if (role != 2) memcpy(q, r + 1, n);
 	else if (old && (u64 *)c->args[0] != q) memcpy(q, old, old[-1] < n ? old[-1] : n);
 	else if (x[1]) memset(q, 0, n);
@@ -572,7 +581,7 @@ void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n)
 	if (!c->replaying) { rr_out(c, arg, n > 0 ? *to : 0, n); return; }
 	r = next(c, arg);
 	if (!r) return;
-	if (!*to || *room < r->len) { *room = r->len < 120 ? 120 : r->len; *to = realloc(*to, *room); }
+	if (!*to || *room < r->len) { *room = r->len < 120 ? 120 : r->len; *to = rr_retake(*to, *room); }
 	memcpy(*to, r + 1, r->len);
 }
 

@@ -67,6 +67,8 @@ void rr_stream_enter(struct rr_call *c, void *stream)
 	struct rr_file *f = stream; struct rr_seen *s; u64 took = 0, wrote = 0;
 	if (!f) return;
 	c->args[5] = (u64)f;
+	c->took = 0;
+	if (f == stdout || f == stderr) return;	/* written in earnest, now and then: their buffers are real in both runs */
 	s = seen(f);
 	if (s->read_ptr && f->read_end == s->read_end && f->read_ptr > s->read_ptr && f->read_ptr <= f->read_end) took = f->read_ptr - s->read_ptr;
 	if (s->write_ptr && f->write_base == s->write_base && f->write_ptr > s->write_ptr) wrote = f->write_ptr - s->write_ptr;
@@ -88,7 +90,7 @@ void rr_stream_answered(struct rr_call *c) { if (c->took) next(c, RR_A_AHEAD); }
 
 static u8 *room_for(u8 **buffer, u64 *have, u64 n)
 {
-	if (*have < n) { free(*buffer); *buffer = malloc(n); *have = n; }
+	if (*have < n) { rr_drop(*buffer); *buffer = rr_take(n); *have = n; }
 	return *buffer;
 }
 
@@ -162,7 +164,7 @@ void rr_scanned(struct rr_call *c, int arg, const char *format, void *list, i64 
 		if (c->replaying) {
 			r = next(c, arg);
 			if (!r) return;
-			if (makes) { q = malloc(r->len); memcpy(q, r + 1, r->len); *(char **)to = q; } else memcpy(to, r + 1, r->len);
+			if (makes) { q = rr_take(r->len); memcpy(q, r + 1, r->len); *(char **)to = q; } else memcpy(to, r + 1, r->len);
 			continue;
 		}
 		q = makes ? *(char **)to : to;
@@ -238,7 +240,7 @@ void *rr_mapped(struct rr_call *c, int arg, void *at, u64 n, int protection, int
 	}
 	r = next(c, arg);
 	if (!r) return (void *)c->result;
-	at = (void *)syscall(9, (flags & 16) ? c->args[0] : 0, n, 3, 0x22 | (flags & 16), -1, 0);
+	at = (void *)syscall(9, c->args[0], n, 3, 0x22 | (flags & 16), -1, 0);
 	memcpy(at, r + 1, r->len);
 	if (protection != 3) syscall(10, at, n, protection);
 	return at;

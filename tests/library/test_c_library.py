@@ -27,6 +27,7 @@ from tests.library.conftest import PROGRAMS, Build, Tool, both, same
         "openssl rand -hex 8",
         "openssl genpkey -algorithm ed25519",
         "openssl enc -aes-256-cbc -pbkdf2 -k secret -in f -a",
+        "bash -c 'echo a > g; echo hi there > g; echo b; printf %s c > g; echo d'",
         "perl -e 'print time, rand, qq(\\n); open F, q(f); print while <F>'",
     ],
 )
@@ -120,4 +121,22 @@ def test_text_that_is_given_back(tool: Tool, build: Build) -> None:
     """
     expected = both(tool, "libc", str(build("given", text)))
     assert expected == (b"same\n", 0)
+    same(tool, expected)
+
+
+def test_addresses(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """Memory of the program lies where it lay, though replay lacks what the C library allocated."""
+    (tmp_path / "in").write_text("word " * 300 + "\nb\n" * 100)
+    expected = both(tool, "libc", str(build("heap", (PROGRAMS / "heap.c").read_text())), "in")
+    assert expected[1] == 0 and expected[0].count(b"0x") >= 7
+    (tmp_path / "in").unlink()
+    same(tool, expected)
+
+
+def test_addresses_of_objects(tool: Tool) -> None:
+    script = (
+        "import os; os.listdir(); print(object(), [hash(object()) for _ in range(9)], open('/etc/passwd'))"
+    )
+    expected = both(tool, "libc", "/usr/bin/python3", "-c", script)
+    assert b"<object object at 0x" in expected[0]
     same(tool, expected)
