@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ class Base(Typist):
             if self.going:
                 call(*args, **more)
 
-        with suppress(RuntimeError):
+        with suppress(RuntimeError, CancelledError):
             self.call_from_thread(do)
 
     def work(self, call: Callable[[], None], group: str, *, exclusive: bool = True) -> None:
