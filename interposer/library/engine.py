@@ -38,7 +38,7 @@ SLOT_SIZE = 0x100000
 RECORD, REPLAY, WATCH = 1, 3, 4
 OPEN = ("libc", "pthread", "random")
 """Interfaces that leave out what works on the program's own memory: other functions are no omissions."""
-SOURCES = ("runtime.c", "heap.c", "family.c", "callbacks.c", "streams.c", "signals.c", "traps.c")
+SOURCES = ("runtime.c", "calls.c", "heap.c", "family.c", "callbacks.c", "streams.c", "signals.c", "traps.c")
 _ANYWHERE = ("exec", "fork", "output", "end")
 """What is replaced whether the program imports it or not: the C library calls these functions itself."""
 _EXPORT = re.compile(r"^extern [^;(]*?\b(rr_\w+)\(", re.MULTILINE)

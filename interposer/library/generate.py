@@ -6,12 +6,24 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from interfaces.libspec.model import Callback, CType, Extra, Function, Guarded, Interface, Parameter
+from interfaces.libspec.model import Callback, Extra, Function, Guarded, Interface, Parameter
+from interposer.library.ctext import (
+    Olds,
+    as_word,
+    branches,
+    bytes_of,
+    declare_all,
+    from_word,
+    guard,
+    names_of,
+    original,
+    place_of,
+    returning,
+)
 
 CALLBACK_SLOTS = 48
 """Different functions of the program that one callback type can stand for."""
 
-_OLD = re.compile(r"\bold\s*\(")
 RESULT = 255
 EXTRA = 128
 SIGNAL_HANDLER = "signal_handler"
@@ -88,94 +100,6 @@ def _words(function: Function) -> Iterator[str]:
         yield from re.findall(r"[A-Za-z_]\w*", text)
 
 
-class _Olds:
-    """`old(EXPR)` turned into variables that are set before the call."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, str] = {}
-
-    def replace(self, text: str) -> str:
-        while match := _OLD.search(text):
-            depth, at = 1, match.end()
-            while depth:
-                depth += {"(": 1, ")": -1}.get(text[at], 0)
-                at += 1
-            inner = text[match.end() : at - 1].strip()
-            name = self.found.setdefault(inner, f"rr_old{len(self.found)}")
-            text = f"{text[: match.start()]}{name}{text[at:]}"
-        return text
-
-    def declare(self) -> Iterator[str]:
-        for inner, name in self.found.items():
-            yield f"\t__typeof__({inner}) {name} = ({inner});"
-
-
-def _size(kind: CType, count: str) -> str:
-    """Bytes of `count` elements behind a pointer of this type."""
-    if kind.pointee_kind == "void" or not kind.pointee or kind.pointee.replace("const", "").strip() == "char":
-        return f"(i64)({count})"
-    return f"(i64)({count}) * (i64)sizeof({kind.pointee})"
-
-
-def _word(name: str, kind: CType) -> str:
-    """A value as 64 bits."""
-    if kind.kind == "floating":
-        return f"({{ double rr_d = {name}; u64 rr_w; memcpy(&rr_w, &rr_d, 8); rr_w; }})"
-    if kind.kind == "integer":
-        return f"(u64)(i64){name}"
-    return f"(u64){name}"
-
-
-def _from_word(word: str, name: str, kind: CType) -> str:
-    """Statement that sets a variable from 64 bits."""
-    if kind.kind == "floating":
-        return f"{{ double rr_d; u64 rr_w = {word}; memcpy(&rr_d, &rr_w, 8); {name} = rr_d; }}"
-    return f"{name} = ({kind.bare})({word});"
-
-
-def _arguments(parameters: Sequence[Parameter]) -> str:
-    return ", ".join(parameter.name for parameter in parameters)
-
-
-def _declared(parameters: Sequence[Parameter]) -> str:
-    return ", ".join(parameter.type.declare(parameter.name) for parameter in parameters)
-
-
-def _place(i: int) -> str:
-    return f"rr_c.args[{i}]" if i < 6 else f"rr_c.more[{i - 6}]"
-
-
-def _branches(parameter: Parameter, statements: Sequence[list[str]]) -> list[str]:
-    """The statements of the role whose condition holds."""
-    if len(parameter.roles) == 1 and not parameter.roles[0].when:
-        return statements[0]
-    lines: list[str] = []
-    for i, (guarded, body) in enumerate(zip(parameter.roles, statements, strict=True)):
-        head = "else " if i else ""
-        test = f"if (rr_g_{parameter.name} == {i})"
-        lines.append(f"\t{head}{test} {{ {' '.join(line.strip() for line in body)} }}")
-        del guarded
-    return lines
-
-
-def _guard(parameter: Parameter) -> Iterator[str]:
-    if len(parameter.roles) > 1 or parameter.roles[0].when:
-        value = "-1"
-        for i in reversed(range(len(parameter.roles))):
-            when = parameter.roles[i].when
-            value = f"({when}) ? {i} : {value}" if when else str(i)
-        yield f"\tint rr_g_{parameter.name} = {value};"
-
-
-def _returning(kind: CType, call: str) -> str:
-    return f"{call}; return;" if kind.kind == "void" else f"return {call};"
-
-
-def _orig(returns: CType, parameters: Sequence[Parameter], name: str, value: str, more: str = "") -> str:
-    types = ", ".join([p.type.bare for p in parameters] + ([more] if more else [])) or "void"
-    return f"\t{returns.declare(f'(*{name})({types})')} = {value};"
-
-
 class _Stub:
     """The stub of one function."""
 
@@ -184,13 +108,13 @@ class _Stub:
         self.nested = nested
         self.index = index
         self.numbered = numbered
-        self.olds = _Olds()
+        self.olds = Olds()
 
     def text(self) -> list[str]:
         f = self.f
         table = "rr_alt" if f.variadic else "rr_orig"
-        call = f"rr_o({_arguments(f.parameters)}{', rr_ap' if f.variadic else ''})"
-        dots = ", ..." if f.variadic else ""
+        call = f"rr_o({names_of(f.parameters)}{', rr_ap' if f.variadic else ''})"
+        dots, rest = (", ...", "va_list") if f.variadic else ("", "")
         enter = "rr_enter_ordered" if f.ordered else "rr_enter"
         if f.special in ("exec", "fork"):
             enter = "rr_enter_anywhere"
@@ -199,11 +123,11 @@ class _Stub:
         number = self.numbered.functions[f.name]
         before = self._before()
         after = self._after()
-        head = f"rr_f_{f.name}({_declared(f.parameters) or 'void'}{dots})"
+        head = f"rr_f_{f.name}({declare_all(f.parameters) or 'void'}{dots})"
         lines = [
             f.returns.declare(head),
             "{",
-            _orig(f.returns, f.parameters, "rr_o", f"{table}[{self.index}]", "va_list" if f.variadic else ""),
+            original(f.returns, f.parameters, "rr_o", f"{table}[{self.index}]", rest),
             "\tstruct rr_call rr_c;",
         ]
         if f.returns.kind != "void":
@@ -214,7 +138,7 @@ class _Stub:
         if f.special == "longjmp":
             return [*lines, f"\trr_jump({f.parameters[0].name}); {call};", "}"]
         if f.special == "sigaction":
-            call = f"rr_foreign_sigaction((void *)rr_o, {_arguments(f.parameters)})"
+            call = f"rr_foreign_sigaction((void *)rr_o, {names_of(f.parameters)})"
         swallow = ""
         caller = "(u64)__builtin_return_address(0)"
         if f.special == "exec":
@@ -231,7 +155,7 @@ class _Stub:
             )
             swallow = f"if (rr_swallows({fd})) return rr_size({what}, {size}, {int(f.name == 'writev')}); "
         lines.append(
-            f"\tif (!{enter}(&rr_c, {number}, {caller})) {{ {swallow}{_returning(f.returns, call)} }}"
+            f"\tif (!{enter}(&rr_c, {number}, {caller})) {{ {swallow}{returning(f.returns, call)} }}"
         )
         assign = "" if f.returns.kind == "void" else "result = "
         done = "\treturn;" if f.returns.kind == "void" else "\treturn result;"
@@ -280,14 +204,14 @@ class _Stub:
                     + (" return; }" if not assign else f" return ({f.returns.bare})0; }}")
                 )
                 return [*lines, f"\t{assign}{call};", "\trr_end(&rr_c);", done, "}"]
-        keep = "" if f.returns.kind == "void" else f" rr_c.result = {_word('result', f.returns)};"
+        keep = "" if f.returns.kind == "void" else f" rr_c.result = {as_word('result', f.returns)};"
         if f.special == "pthread_join":
             lines.append(
                 f"\tif (rr_c.replaying) {{ rr_answer(&rr_c); {assign}{call}; }} "
                 f"else {{ {INSIDE}{assign}{call};{OUTSIDE}{keep} }}"
             )
         else:
-            take = "" if f.returns.kind == "void" else " " + _from_word("rr_c.result", "result", f.returns)
+            take = "" if f.returns.kind == "void" else " " + from_word("rr_c.result", "result", f.returns)
             if f.special == "exec":
                 call = f"rr_k = rr_knock(&rr_c, {self._path()}); {assign}{call}; rr_stays(rr_k)"
                 assign = ""
@@ -340,10 +264,10 @@ class _Stub:
     def _before(self) -> list[str]:
         lines = [f"\trr_c.nargs = {len(self.f.parameters)};"]
         for i, parameter in enumerate(self.f.parameters):
-            lines += _guard(parameter)
-            lines.append(f"\t{_place(i)} = {_word(parameter.name, parameter.type)};")
+            lines += guard(parameter)
+            lines.append(f"\t{place_of(i)} = {as_word(parameter.name, parameter.type)};")
         for i, parameter in enumerate(self.f.parameters):
-            lines += _branches(parameter, [self._input(i, parameter, role) for role in parameter.roles])
+            lines += branches(parameter, [self._input(i, parameter, role) for role in parameter.roles])
         for i, extra in enumerate(self.f.inputs):
             at, text = EXTRA + 64 + i, extra.expression
             match extra.kind:
@@ -397,7 +321,7 @@ class _Stub:
                     lines.append(f"\trr_in_strings(&rr_c, {i}, (char **){name}, {argument or -1});")
                 case "in" | "inout":
                     lines.append(
-                        f"\trr_in(&rr_c, {i}, (const void *){name}, {_size(parameter.type, argument)});"
+                        f"\trr_in(&rr_c, {i}, (const void *){name}, {bytes_of(parameter.type, argument)});"
                     )
                 case "callback":
                     compare = "RR_C_VALUE"
@@ -406,7 +330,7 @@ class _Stub:
                         f"\tif ((u64){name} > 4096 && (u64){name} < (u64)-4096) {{ "
                         "int rr_s = rr_callback_slot("
                         f"(void *){name}, rr_fns_{argument}, {CALLBACK_SLOTS}, {number}); if (rr_s >= 0) {{ "
-                        f"{_place(i)} = rr_s + 1; "
+                        f"{place_of(i)} = rr_s + 1; "
                         f"if (!rr_c.replaying) {name} = (void *)rr_stubs_{argument}[rr_s]; }} }}"
                     )
         return [f"\trr_c.cmp[{i}] = {compare};", *lines]
@@ -419,13 +343,13 @@ class _Stub:
                 body = []
                 for part in role.parts:
                     if part.kind in ("out", "inout"):
-                        size = _size(parameter.type, self.olds.replace(part.argument))
+                        size = bytes_of(parameter.type, self.olds.replace(part.argument))
                         body.append(
                             f"\trr_out(&rr_c, {i}, (void *){parameter.name}, rr_c.replaying ? 0 : {size});"
                         )
                 bodies.append(body)
             if any(bodies):
-                lines += _branches(parameter, bodies)
+                lines += branches(parameter, bodies)
         lines += self._result()
         for i, extra in enumerate(self.f.outputs):
             lines.append(self._extra(EXTRA + i, extra))
@@ -493,7 +417,7 @@ class _Stub:
             return [f"\tresult = rr_mapped(&rr_c, {RESULT}, result, {names});"]
         for part in self.f.result.parts:
             size = (
-                "rr_c.replaying ? 0 : " + _size(kind, self.olds.replace(part.argument))
+                "rr_c.replaying ? 0 : " + bytes_of(kind, self.olds.replace(part.argument))
                 if part.argument
                 else "0"
             )
@@ -524,21 +448,21 @@ class _Stub:
 def _callback(callback: Callback, number: int) -> list[str]:
     """The functions that stand for one type of callback: one for each slot, and the one that replay calls."""
     name, returns, parameters = callback.name, callback.returns, callback.parameters
-    declared, arguments = _declared(parameters), _arguments(parameters)
+    declared, arguments = declare_all(parameters), names_of(parameters)
     assign = "" if returns.kind == "void" else "result = "
     done = "\treturn;" if returns.kind == "void" else "\treturn result;"
-    keep = [] if returns.kind == "void" else [f"\trr_c.result = {_word('result', returns)};"]
+    keep = [] if returns.kind == "void" else [f"\trr_c.result = {as_word('result', returns)};"]
     head = [f"\t{returns.declare('result')};"] if returns.kind != "void" else []
     filled: list[str] = []
     given: list[str] = []
     taken: list[str] = []
     for i, parameter in enumerate(parameters):
-        given += _guard(parameter)
+        given += guard(parameter)
         bodies, back, after = [], [], []
         for role in parameter.roles:
             body, take, fill = [], [], []
             for part in role.parts:
-                size = _size(parameter.type, part.argument) if part.argument else "0"
+                size = bytes_of(parameter.type, part.argument) if part.argument else "0"
                 match part.kind:
                     case "string":
                         body.append(f"\trr_ret_string(&rr_c, {i}, (const char *){parameter.name}, 0);")
@@ -573,19 +497,19 @@ def _callback(callback: Callback, number: int) -> list[str]:
             back.append(take)
             after.append(fill)
         if any(bodies):
-            given += _branches(parameter, bodies)
+            given += branches(parameter, bodies)
         if any(back):
-            taken += [*_guard(parameter), *_branches(parameter, back)]
+            taken += [*guard(parameter), *branches(parameter, back)]
         if any(after):
-            filled += _branches(parameter, after)
-    set_arguments = [f"\t{_place(i)} = {_word(p.name, p.type)};" for i, p in enumerate(parameters)]
+            filled += branches(parameter, after)
+    set_arguments = [f"\t{place_of(i)} = {as_word(p.name, p.type)};" for i, p in enumerate(parameters)]
     stub = [
         "static " + returns.declare(f"rr_cb_{name}(int rr_slot{', ' if declared else ''}{declared})"),
         "{",
-        _orig(returns, parameters, "rr_o", f"rr_fns_{name}[rr_slot]"),
+        original(returns, parameters, "rr_o", f"rr_fns_{name}[rr_slot]"),
         "\tstruct rr_call rr_c; struct rr_event *rr_e = 0;",
         *head,
-        f"\tif (!rr_enter_callback(&rr_c, {number}, 0)) {{ {_returning(returns, f'rr_o({arguments})')} }}",
+        f"\tif (!rr_enter_callback(&rr_c, {number}, 0)) {{ {returning(returns, f'rr_o({arguments})')} }}",
         f"\trr_c.nargs = {len(parameters)};",
         *set_arguments,
         *given,
@@ -602,11 +526,11 @@ def _callback(callback: Callback, number: int) -> list[str]:
         "{",
         "\tstruct rr_call rr_c;",
         "\tu64 *rr_more = rr_more_of(rr_e);" if len(parameters) > 6 else "",
-        _orig(returns, parameters, "rr_o", f"rr_fns_{name}[rr_e->result]"),
+        original(returns, parameters, "rr_o", f"rr_fns_{name}[rr_e->result]"),
         *(f"\t{p.type.declare(p.name)};" for p in parameters),
         *head,
         *(
-            "\t" + _from_word(f"rr_e->args[{i}]" if i < 6 else f"rr_more[{i - 6}]", p.name, p.type)
+            "\t" + from_word(f"rr_e->args[{i}]" if i < 6 else f"rr_more[{i - 6}]", p.name, p.type)
             for i, p in enumerate(parameters)
         ),
         *taken,

@@ -70,24 +70,15 @@ def test_ended_by_a_signal(tool: Tool, build: Build, case: str, number: int) -> 
 def test_killed_from_outside(tool: Tool, build: Build, tmp_path: Path, case: str) -> None:
     """GIVEN a program that waits, or computes, for ever WHEN it is killed THEN so is its replay."""
     program = build("signals", SIGNALS, "-pthread")
-    command = [
-        sys.executable,
-        "-m",
-        "rr_py",
-        "record",
-        "-q",
-        "-o",
-        "t.bin",
-        "--interface",
-        "libc",
-        str(program),
-        case,
-    ]
+    os.mkfifo(tmp_path / "ready")
+    record = ["-m", "rr_py", "record", "-q", "-o", "t.bin", "--interface", "libc"]
+    command = [sys.executable, *record, str(program), case]
     recorder = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     assert recorder.stdout is not None
     assert recorder.stdout.readline() == b"before\n"
+    assert (tmp_path / "ready").read_bytes() == b"x"
     recorder.terminate()
     assert recorder.wait(60) == -signal.SIGTERM
     recorder.stdout.close()

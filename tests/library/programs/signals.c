@@ -1,6 +1,7 @@
 /* Signals as programs use them; argv[1] names the case. What is printed depends on where each one arrives. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -201,6 +202,13 @@ static void threads(void)
 	printf("\nalarms %d\n", seen);
 }
 
+/* What was written before is in the log, whatever comes now. */
+static void ready(void)
+{
+	int told = open("ready", O_WRONLY);
+	if (write(told, "x", 1) != 1 || close(told)) abort();
+}
+
 int main(int argc, char **argv)
 {
 	const char *which = argc > 1 ? argv[1] : "";
@@ -215,7 +223,7 @@ int main(int argc, char **argv)
 	if (!strcmp(which, "term")) { printf("before\n"); kill(getpid(), SIGTERM); }
 	if (!strcmp(which, "pipe")) { close(pipes[0]); printf("before\n"); if (write(pipes[1], "x", 1) < 0) printf("never\n"); }
 	if (!strcmp(which, "segv")) { printf("before\n"); *(volatile int *)8 = 1; }
-	if (!strcmp(which, "forever")) { printf("before\n"); for (;;) pause(); }
-	if (!strcmp(which, "loop")) { printf("before\n"); for (;;) ; }
+	if (!strcmp(which, "forever")) { printf("before\n"); ready(); for (;;) pause(); }
+	if (!strcmp(which, "loop")) { printf("before\n"); ready(); for (;;) ; }
 	return 2;
 }
