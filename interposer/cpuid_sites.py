@@ -1,6 +1,6 @@
 """Where a file's code has CPUID instructions.
 
-Where the processor cannot make CPUID trap, each of them becomes an invalid instruction (ce a2) in the
+Where the processor cannot make CPUID trap, each of them becomes one that faults (cd a2) in the
 program's memory and the core answers in its place. A wrong site would break the program, so two bytes that
 look like CPUID count only in executable sections and when disassembling from the start of their function
 arrives exactly there. In a file that describes most of its code as functions, what lies in none of them is
@@ -25,7 +25,7 @@ from interposer.elf import PT_GNU_EH_FRAME, Elf, ElfError, parse
 from interposer.filecache import FileCache
 
 CPUID = b"\x0f\xa2"
-INVALID = b"\xce\xa2"
+INVALID = b"\xcd\xa2"
 TRAP = 0
 """Stands for a site: code may have CPUID instructions that are not among the sites, and must trap."""
 

@@ -131,16 +131,16 @@ struct rr_region {
 };
 _Static_assert(sizeof(struct rr_region) == 16, "region");
 
-/* CPUID (0f a2) becomes ce a2, which is invalid in 64-bit mode and means nothing else, so that it can be told from
- * a program's own UD2. */
-#define RR_CPUID_BYTE 0xce
+/* CPUID (0f a2) becomes cd a2 (INT 0xa2), which is the kernel's alone: a fault of the same length that no program causes,
+ * and one that a virtual machine takes without its host, unlike an invalid instruction. */
+#define RR_CPUID_BYTE 0xcd
 /* Among the recorder's sites and a boot plan's: there may be others, CPUID must trap (RR_GF_LATE_FAULT); in RR_R_FILE, the last offset. */
 #define RR_CPUID_TRAPS 0u
 #define RR_TRAPS_MARK 0xffffffffu
 
 struct rr_mapped { /* RR_R_FILE */
   u32 file;     /* number in the trace's file table; 0: nothing stored (a device, or anonymous after all) */
-  u32 npatches; /* u32 offsets from the mapping's start follow: CPUID instructions (0f a2) made invalid (ce a2) */
+  u32 npatches; /* u32 offsets from the mapping's start follow: CPUID instructions (0f a2) replaced (cd a2) */
 };
 
 struct rr_length { /* RR_R_LENGTH */

@@ -10,6 +10,7 @@
 
 #define CHUNK 0x10000ul
 #define RWX (PROT_READ | PROT_WRITE | PROT_EXEC)
+#define PAGE_FAULT 14u
 #define FETCH 16u /* the page fault's error code: an instruction was to be read */
 #define LEAVES 0x40u
 
@@ -82,7 +83,7 @@ static int is_cpuid(const u8 *start, const u8 *at) {
 
 /* 1: the program was about to run code that it has made, and can do so now. */
 int jit_fault(const u64 *regs, int sig) {
-  if (sig != SIGSEGV || !(regs[R_ERR] & FETCH)) return 0;
+  if (sig != SIGSEGV || regs[R_TRAPNO] != PAGE_FAULT || !(regs[R_ERR] & FETCH)) return 0;
   for (u32 i = 0; i < space.ncode; i++) {
     struct code_range whole = space.code[i];
     if (regs[R_CR2] < whole.from || regs[R_CR2] >= whole.to) continue;

@@ -16,12 +16,12 @@ static struct rr_event *expect(struct thread *th, u32 kind, u64 ip) {
 int emulate_instruction(struct thread *th, struct ucontext_k *uc, int sig) {
   u64 *regs = uc->mc.regs, ip = regs[R_RIP];
   u8 code[3] = {0};
-  if (sig != SIGSEGV && sig != SIGILL) return 0;
+  if (sig != SIGSEGV) return 0;
   if (rr_copy(code, (void *)ip, 2)) return 0;
   if (sig == SIGSEGV && code[0] == 0x0f && code[1] == 0x01 && rr_copy(code, (void *)ip, 3)) return 0;
   int rdtsc = sig == SIGSEGV && code[0] == 0x0f && code[1] == 0x31;
   int rdtscp = sig == SIGSEGV && code[0] == 0x0f && code[1] == 0x01 && code[2] == 0xf9;
-  int cpuid = (sig == SIGSEGV && code[0] == 0x0f && code[1] == 0xa2) || (sig == SIGILL && code[0] == RR_CPUID_BYTE && code[1] == 0xa2);
+  int cpuid = sig == SIGSEGV && (code[0] == 0x0f || code[0] == RR_CPUID_BYTE) && code[1] == 0xa2;
   if ((rdtsc || rdtscp) && th->process->tsc_trapped) return 0;
   if (rdtsc || rdtscp) {
     u64 value, aux;
