@@ -17,8 +17,8 @@ from tui.model.trace import TraceModel
 from tui.model.view import View
 
 POLL_S = 0.1
-_TELL_S = 0.25
-"""How often progress is told: each time, the screen is drawn anew, while the work waits."""
+_TELL_S = 0.5
+"""How often progress is told: each time, the screen is drawn anew while the work waits."""
 
 
 class Phase(Enum):
