@@ -25,7 +25,7 @@ from interposer.elf import PT_GNU_EH_FRAME, Elf, ElfError, parse
 from interposer.filecache import FileCache
 
 CPUID = b"\x0f\xa2"
-INVALID = b"\xcd\xa2"
+REPLACED = b"\xcd\xa2"
 TRAP = 0
 """Stands for a site: code may have CPUID instructions that are not among the sites, and must trap."""
 

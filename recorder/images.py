@@ -131,7 +131,7 @@ def carry(new: NewImage, core: Core, memory: ptrace.Memory) -> None:
     """Put the core into the image; it starts there once detached. Raises InjectError, ptrace.Gone."""
     pid, domain, traps = new.pid, new.start.domain, cpuid_sites.TRAP in new.patches
     descriptor = core.fd_base + core.image_fd
-    patches = [inject.Patch(address, cpuid_sites.INVALID) for address in new.patches if address]
+    patches = [inject.Patch(address, cpuid_sites.REPLACED) for address in new.patches if address]
     place = inject.is_sure(pid, new.state.mappings, core.image, memory) if new.start.parent_domain else 0
     if place:
         inject.inject_unwatched(

@@ -1,7 +1,7 @@
 /* jit.c - CPUID in code that a program generates, where the processor cannot make it trap.
  *
  * Anonymous memory that is mapped writable and executable at once is not made executable until somebody runs it: the
- * fault shows that code is there, and CPUID instructions in the 64 kB around are made invalid before it runs. Recording
+ * fault shows that code is there, and CPUID instructions in the 64 kB around are replaced before it runs. Recording
  * and replay do the same at the same instructions, so nothing of it is logged but the CPUIDs themselves.
  * Guarantees: only CPUID with a leaf set right before it is replaced, so that a constant is not mistaken for one. What is
  * generated later in a place that has been run, and what mprotect makes executable, is not looked at.

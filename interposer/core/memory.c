@@ -108,7 +108,7 @@ static const struct rr_known_file *known_file(const struct stat_k *s, u64 prot) 
   return NULL;
 }
 
-/* Makes the CPUID instructions at these offsets, ascending, invalid: those of one page at a time. */
+/* Replaces the CPUID instructions at these offsets, ascending: those of one page at a time. */
 static void patch_all(u64 base, const u32 *offsets, u32 count, u64 prot) {
   for (u32 i = 0; i < count;) {
     u64 page = (base + offsets[i]) & ~(PAGE - 1);

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,42 +30,15 @@ server.serve_forever()
 """
 
 
-def test_tls_client(tool: Tool, build: Build, tmp_path: Path) -> None:
-    need(shutil.which("openssl") and Path("/usr/include/openssl/ssl.h").exists(), "OpenSSL")
-    program = build("tls", (PROGRAMS / "tls.c").read_text(), "-lssl", "-lcrypto")
+@contextmanager
+def serving_tls(folder: Path, lines: int) -> Iterator[str]:
+    """The address of a server of HTTPS that has `page`, of so many lines, in `folder`."""
     request = "req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 2 -subj /CN=localhost"
-    subprocess.run(["openssl", *request.split()], cwd=tmp_path, check=True, capture_output=True)
-    (tmp_path / "page").write_text("line\n" * 20000)
+    subprocess.run(["openssl", *request.split()], cwd=folder, check=True, capture_output=True)
+    (folder / "page").write_text("line\n" * lines)
     server = subprocess.Popen(
         [sys.executable, "-c", TLS_SERVER],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert server.stdout is not None
-    try:
-        where = f"127.0.0.1:{int(server.stdout.readline())}"
-        recorded = tool("record", "-q", "-o", "t.bin", "--interface", "openssl", str(program), where)
-    finally:
-        server.kill()
-        server.wait()
-        server.stdout.close()
-    assert recorded.out.startswith(b"TLSv1.3 100"), recorded.err
-    replayed = tool("replay", "t.bin")
-    assert (replayed.out, replayed.status) == (recorded.out, 0), replayed.err
-
-
-@pytest.fixture
-def tls_server(tmp_path: Path) -> Iterator[str]:
-    """Address of a server of HTTPS that has `page`."""
-    need(shutil.which("openssl"), "OpenSSL")
-    request = "req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 2 -subj /CN=localhost"
-    subprocess.run(["openssl", *request.split()], cwd=tmp_path, check=True, capture_output=True)
-    (tmp_path / "page").write_text("line\n" * 2000)
-    server = subprocess.Popen(
-        [sys.executable, "-c", TLS_SERVER],
-        cwd=tmp_path,
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -76,6 +50,24 @@ def tls_server(tmp_path: Path) -> Iterator[str]:
         server.kill()
         server.wait()
         server.stdout.close()
+
+
+def test_tls_client(tool: Tool, build: Build, tmp_path: Path) -> None:
+    need(shutil.which("openssl") and Path("/usr/include/openssl/ssl.h").exists(), "OpenSSL")
+    program = build("tls", (PROGRAMS / "tls.c").read_text(), "-lssl", "-lcrypto")
+    with serving_tls(tmp_path, 20000) as where:
+        recorded = tool("record", "-q", "-o", "t.bin", "--interface", "openssl", str(program), where)
+    assert recorded.out.startswith(b"TLSv1.3 100"), recorded.err
+    replayed = tool("replay", "t.bin")
+    assert (replayed.out, replayed.status) == (recorded.out, 0), replayed.err
+
+
+@pytest.fixture
+def tls_server(tmp_path: Path) -> Iterator[str]:
+    """Address of a server of HTTPS that has `page`."""
+    need(shutil.which("openssl"), "OpenSSL")
+    with serving_tls(tmp_path, 2000) as where:
+        yield where
 
 
 URLLIB = """
