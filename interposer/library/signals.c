@@ -1,10 +1,11 @@
 /* Continues streams.c: signals at the C library. Handlers of the program are replaced by one of the log's, so that a
  * signal reaches the program only where replay finds the place again: within a logged call (which it interrupts, or the
- * next that the thread makes), or at the end of a call (known by the number of calls the thread has made). One that finds
- * no such place for HOLD_NS, because the thread computes, is delivered all the same and counted: replay delivers it after
- * the same time. The handler is always entered from the kernel (the log sends the signal to its own thread again), so
- * that stack, mask and context are the kernel's. Faults, and what abort() sends, come again by themselves. The log's own
- * timer sends SIGSTKFLT. In replay no other signal is blocked: those that come from outside act as they do by default. */
+ * next that the thread makes), or at the end of a call or of another handler (known by how many beginnings and ends of
+ * calls, and ends of handlers, the thread has seen). One that finds no such place for HOLD_NS, because the thread
+ * computes, is delivered all the same and counted: replay delivers it after the same time. The handler is always entered
+ * from the kernel (the log sends the signal to its own thread again), so that stack, mask and context are the kernel's.
+ * Faults, and what abort() sends, come again by themselves. The log's own timer sends SIGSTKFLT. In replay no other
+ * signal is blocked: those that come from outside act as they do by default. */
 #define BIT(s) (1UL << ((s) - 1))
 #define FAULTS (BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(8) | BIT(11) | BIT(31))
 #define IGNORED (BIT(17) | BIT(18) | BIT(23) | BIT(28))
@@ -96,9 +97,16 @@ static void give(struct rr_thread *t, int s, struct rr_info *info, u8 *context, 
 	code = *__errno_location();
 	t->depth = 1;
 	commit(&k, RR_L_RETURN | RR_L_SIGNAL);
+	t->points++;
 	t->len = k.base; t->depth = depth; t->inside = inside; t->live_call = live_call;
 	if (t->nheld) timer(t, where == COMPUTING ? 1000000 : HOLD_NS);
 	*__errno_location() = code;
+}
+
+/* Replaying: what comes while the thread computes from here on comes after the recorded time. */
+static void expect(struct rr_thread *t)
+{
+	if (t->next_where == COMPUTING && t->points == t->next_point) timer(t, t->next_delay ? t->next_delay : 1);
 }
 
 /* Replaying: the event was taken from the log; run the handler, and see it return. */
@@ -114,6 +122,8 @@ static void give_again(struct rr_thread *t, int s, struct rr_info *info, u8 *con
 	e = turn(&k);
 	if (!(e->flags & RR_L_SIGNAL) || !(e->flags & RR_L_RETURN)) diverge(&k, D_CALL, 255, k.nr, e->nr);
 	consumed(e);
+	t->points++;
+	expect(t);
 	t->depth = depth; t->live_call = live_call;
 	*__errno_location() = code;
 }
@@ -172,9 +182,9 @@ static void inject(struct rr_thread *t, struct rr_event *e, u64 *mask)
 	if (info.code < 0 && info.code > -4) info.value = (u64)rr_translate(info.value);
 	consumed(e);
 	if (where != AT_CALL) advance(t);
-	t->injected = 1;
-	if (mask) { *mask &= ~BIT(s); send_again(s, &info); return; }
+	if (mask) { t->injected = s; *mask &= ~BIT(s); send_again(s, &info); return; }
 	m = set_mask(~0UL);
+	t->injected = s;
 	send_again(s, &info);
 	set_mask(m & ~BIT(s));
 	set_mask(m);
@@ -194,7 +204,7 @@ static void due(struct rr_thread *t)
 		if (!(e->flags & RR_L_SIGNAL) || !(e->flags & RR_L_CALLBACK)) diverge(&k, D_CALL, 255, k.nr, e->nr);
 		inject(t, e, (u64 *)0);
 	}
-	if (t->next_where == COMPUTING && t->points == t->next_point) timer(t, t->next_delay ? t->next_delay : 1);
+	expect(t);
 }
 
 /* The same in a handler of the log's: the signal is delivered when it returns. */
@@ -208,7 +218,7 @@ static void due_here(struct rr_thread *t, u64 *mask)
 		e = turn(&k);
 		if (!(e->flags & RR_L_SIGNAL) || !(e->flags & RR_L_CALLBACK)) diverge(&k, D_CALL, 255, k.nr, e->nr);
 		inject(t, e, mask);
-	} else if (t->next_where == COMPUTING && t->points == t->next_point) timer(t, t->next_delay ? t->next_delay : 1);
+	} else expect(t);
 }
 
 /* The end of a process that a signal ended. */
@@ -229,7 +239,7 @@ static void nudge(struct rr_thread *t, u64 *mask)
 		if (t->depth || t->next_where != COMPUTING || t->points != t->next_point) return;
 		e = event_at(*(volatile u64 *)&ctl->cursor);
 		t->depth = 1;	/* what the log calls itself is none of the program's calls */
-		if (ctl->cursor < ctl->end && e->task == t->id && (e->flags & RR_L_SIGNAL)) inject(t, e, mask); else timer(t, 1000000);
+		if (ctl->cursor < ctl->end && e->task == t->id && (e->flags & RR_L_SIGNAL) && (e->flags & RR_L_CALLBACK)) inject(t, e, mask); else timer(t, 1000000);
 		t->depth = 0;
 		return;
 	}
@@ -270,7 +280,7 @@ static void on_signal(int s, struct rr_info *info, u8 *context)
 	}
 	if (off) { run(s, info, context); return; }
 	if (ctl->mode == RR_M_REPLAY) {
-		if (!t->injected) { from_outside(s, info, mask); return; }
+		if (t->injected != (u32)s) { from_outside(s, info, mask); return; }
 		t->injected = 0;
 		give_again(t, s, info, context);
 	} else if (!callable(action[s].handler)) from_outside(s, info, mask);

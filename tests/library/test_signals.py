@@ -28,10 +28,11 @@ SIGNALS = (PROGRAMS / "signals.c").read_text()
         ("timer", b"word 77"),
         ("children", b"all 3"),
         ("threads", b"thread got 15"),
+        ("follow", b"seen 3 last 14"),
     ],
 )
 def test_handlers(tool: Tool, build: Build, case: str, shown: bytes) -> None:
-    """EINTR and restarted calls, one's own signals, masks, siglongjmp, timers, SIGCHLD, threads."""
+    """EINTR, restarted calls, one's own signals, masks, jumps, timers, SIGCHLD, threads, each in the last."""
     program = build("signals", SIGNALS, "-pthread")
     expected = both(tool, "libc", str(program), case)
     assert shown in expected[0]

@@ -202,6 +202,40 @@ static void threads(void)
 	printf("\nalarms %d\n", seen);
 }
 
+/* Each signal comes while the one before is handled, after the last call of that handler. */
+static pthread_t first;
+static volatile int wanted, sent;
+static void computes(void) { for (volatile int i = 0; i < 3000000; i++) ; }
+static void *sends(void *arg)
+{
+	static const int signals[] = { SIGUSR1, SIGUSR2, SIGALRM };
+	for (int i = 0; i < 3; i++) { while (wanted <= i) ; pthread_kill(first, signals[i]); sent = i + 1; }
+	return arg;
+}
+static void again(int s)
+{
+	getppid();
+	seen++; last = s;
+	if (seen == 3) return;
+	wanted = seen + 1;
+	while (sent < wanted) ;
+	computes();
+}
+static void follow(void)
+{
+	pthread_t t;
+	first = pthread_self();
+	set(SIGUSR1, again, 0); set(SIGUSR2, again, 0); set(SIGALRM, again, 0);
+	pthread_create(&t, 0, sends, 0);
+	wanted = 1;
+	while (!sent) ;
+	computes();
+	printf("%d\n", fileno(stdout));	/* made in earnest: the first is delivered before it, and not in it */
+	while (seen < 3) ;
+	pthread_join(t, 0);
+	printf("seen %d last %d\n", seen, last);
+}
+
 /* What was written before is in the log, whatever comes now. */
 static void ready(void)
 {
@@ -214,7 +248,8 @@ int main(int argc, char **argv)
 	const char *which = argc > 1 ? argv[1] : "";
 	static const struct { const char *name; void (*run)(void); } cases[] = {
 		{ "interrupted", interrupted }, { "restarted", restarted }, { "itself", itself }, { "masks", masks }, { "jumps", jumps }, { "once", once },
-		{ "busy", busy }, { "spin", spin }, { "timer", posix_timer }, { "children", children }, { "threads", threads } };
+		{ "busy", busy }, { "spin", spin }, { "timer", posix_timer }, { "children", children }, { "threads", threads },
+		{ "follow", follow } };
 	setvbuf(stdout, 0, _IOLBF, 0);
 	if (pipe(pipes)) return 1;
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) if (!strcmp(which, cases[i].name)) { cases[i].run(); return 7; }
