@@ -79,9 +79,12 @@ SPECIALS = frozenset(
         "output",
         "end",
         "instruction",
+        "through",
+        "login_tty",
     }
 )
 _SECOND = {
+    "blocks": "LVALUE | SIZE",
     "bytes": "POINTER | SIZE",
     "copy": "POINTER | SIZE",
     "line": "CHAR_POINTER | SIZE",
@@ -94,6 +97,7 @@ EXTRA_KINDS = (
     "advance",
     "string",
     "strings",
+    "blocks",
     "bytes",
     "offset",
     "pointer",
@@ -417,7 +421,7 @@ class _Reader:
                     f"{text!r} does not begin with one of {', '.join(known)} and a colon",
                 )
             size = ""
-            if kind in ("bytes", "offset", "line", "copy", "vector", "kept"):
+            if kind in _SECOND:
                 rest, bar, size = rest.partition("|")
                 rest, size = rest.strip(), size.strip()
                 if not bar or not size:

@@ -10,6 +10,9 @@ const imports = new Map();  // module path -> Map(imported name -> slot or null)
 const sizes = new Map();    // address of a function -> its size, by the symbol table
 const symbols = new Map();  // module path -> Map(name of a function -> its address, NULL for several)
 const wanted = new Set();   // names that some module imports
+// What functions that only put others together call (scandir, glob, fts, getmntent).
+const BENEATH = ['opendir', 'readdir', 'readdir64', 'closedir', 'dirfd', 'fdopendir', 'stat', 'stat64', 'lstat', 'lstat64', 'fstat', 'fstat64',
+  'fstatfs', 'fstatfs64', 'open', 'open64', 'close', 'chdir', 'fchdir', 'getlogin_r', 'getpwnam_r', 'fopen', 'fopen64', 'fgets_unlocked', 'fclose'];
 let looksUp = false;        // a module may look any function up by its name
 const STATE_SIZE = 262144;
 const SLOTS = 64;
@@ -344,7 +347,9 @@ function importsOf(module) {
   if (isFridas(module)) return names;
   for (const entry of module.enumerateImports()) {
     names.set(entry.name, entry.slot === undefined ? null : entry.slot);
-    if (!isSystem(module)) wanted.add(entry.name);
+    if (isSystem(module)) continue;
+    wanted.add(entry.name);
+    if (plan.through.includes(entry.name)) for (const name of BENEATH) wanted.add(name);
   }
   if (!isSystem(module) && (names.has('dlsym') || names.has('dlvsym'))) looksUp = true;
   return names;

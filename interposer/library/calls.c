@@ -23,7 +23,22 @@ static int enter(struct rr_call *c, u32 nr, u64 ip)
 	return 1;
 }
 
-int rr_enter(struct rr_call *c, u32 nr, u64 ip) { return !is_foreign(ip) && enter(c, nr, ip); }
+/* Within a function that only puts others together (scandir), what the C library calls counts as the program's. */
+static int through(void) { struct rr_thread *t; return rr_state.throughs && (t = self()) != 0 && t->through; }
+void *rr_through(void)
+{
+	struct rr_thread *t = off || ctl->mode == RR_M_WATCH ? 0 : self();
+	if (!t || t->depth) return 0;
+	t->through++; add(&rr_state.throughs, 1);
+	return t;
+}
+void rr_through_end(void *thread)
+{
+	struct rr_thread *t = thread;
+	if (t) { t->through--; add(&rr_state.throughs, (u32)-1); }
+}
+
+int rr_enter(struct rr_call *c, u32 nr, u64 ip) { return (!is_foreign(ip) || through()) && enter(c, nr, ip); }
 /* Also where the C library itself calls: execvp ends in execve. */
 int rr_enter_anywhere(struct rr_call *c, u32 nr, u64 ip) { return enter(c, nr, ip); }
 
@@ -167,7 +182,7 @@ void *rr_ret(struct rr_call *c, int arg, const void *p, u64 n, int role)
 	if (role == 2 && p && !c->replaying) rr_forget((void *)p);
 	if (!c->replaying) {
 		if (!p || (i64)n < 0) return (void *)p;
-		if (role == 0 && arg >= 128) for (i = 0; i < c->nargs && i < 6; i++) if ((u64)p == c->args[i]) { region(c, RR_R_OUT, arg, 1 + i, 0); return (void *)p; }
+		if (role == 0 && arg == 255) for (i = 0; i < c->nargs && i < 6; i++) if ((u64)p == c->args[i]) { region(c, RR_R_OUT, arg, 1 + i, 0); return (void *)p; }
 		if (role != 2) { memcpy(region(c, RR_R_OUT, arg, (u64)p, n), p, n); return (void *)p; }
 		x = (u64 *)region(c, RR_R_OUT, arg, (u64)p, 16); x[0] = n; x[1] = zeroed(p, n);
 		return (void *)p;
@@ -222,17 +237,18 @@ void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n)
 }
 
 /* count, then offsets of the strings from the region's data (0: NULL), which replay turns into pointers. */
-void rr_put_strings(struct rr_call *c, int arg, char **s, i64 n)
+static void put_pieces(struct rr_call *c, int arg, char **s, i64 n, i64 each)
 {
 	i64 i; u64 size, *x; u8 *q;
 	if (!s) return;
 	if (n < 0) for (n = 0; s[n]; n++) ;
 	size = 16 + n * 8;
-	for (i = 0; i < n; i++) if (s[i]) size += strlen(s[i]) + 1;
+	for (i = 0; i < n; i++) if (s[i]) size += each < 0 ? strlen(s[i]) + 1 : each;
 	q = region(c, RR_R_OUT, arg, (u64)s, size); x = (u64 *)q; x[0] = n; size = 16 + n * 8;
-	for (i = 0; i < n; i++) { x[i + 1] = s[i] ? size : 0; if (s[i]) { u64 l = strlen(s[i]) + 1; memcpy(q + size, s[i], l); size += l; } }
+	for (i = 0; i < n; i++) { x[i + 1] = s[i] ? size : 0; if (s[i]) { u64 l = each < 0 ? strlen(s[i]) + 1 : each; memcpy(q + size, s[i], l); size += l; } }
 	x[n + 1] = 0;
 }
+void rr_put_strings(struct rr_call *c, int arg, char **s, i64 n) { put_pieces(c, arg, s, n, -1); }
 
 void *rr_region_of(struct rr_event *e, int arg, u64 *n)
 {

@@ -96,6 +96,12 @@ class Plan:
             "runtime_exports": [*_EXPORT.findall(header)],
             "divide": self.mode != WATCH and any(item.name == "libc" for item in self.interfaces),
             "instructions": self._instructions() if self.mode != WATCH else {},
+            "through": [
+                f.name
+                for item in self.interfaces
+                for f in item.functions.values()
+                if f.special == "through"
+            ],
             "interfaces": [
                 {
                     "name": item.interface.name,

@@ -137,6 +137,10 @@ class _Stub:
             lines.append("\tva_copy(rr_list, rr_ap);")
         if f.special == "longjmp":
             return [*lines, f"\trr_jump({f.parameters[0].name}); {call};", "}"]
+        if f.special == "through":
+            given = "" if f.returns.kind == "void" else "result = "
+            back = "" if f.returns.kind == "void" else " return result;"
+            return [*lines, f"\tvoid *rr_t = rr_through(); {given}{call}; rr_through_end(rr_t);{back}", "}"]
         if f.special == "sigaction":
             call = f"rr_foreign_sigaction((void *)rr_o, {names_of(f.parameters)})"
         swallow = ""
@@ -251,6 +255,8 @@ class _Stub:
                 return f"rr_epoll_ctl(&rr_c, {self.f.parameters[-1].name}); "
             case "epoll_wait":
                 return f"rr_epoll_wait(&rr_c, {self.f.parameters[1].name}, result); "
+            case "login_tty":
+                return "if (result == 0) { rr_fd_mark(1, 0); rr_fd_mark(2, 0); } "
             case "sigmask":
                 how, chosen = (p.name for p in self.f.parameters[:2])
                 return f"rr_sigmask(&rr_c, {how}, (const u64 *){chosen}); "
@@ -384,6 +390,9 @@ class _Stub:
                 return f"\trr_out_vector(&rr_c, {at}, (const void *)({expression}), {extra.size});"
             case "strings":
                 return f"\trr_out_strings(&rr_c, {at}, (char ***)&({expression}));"
+            case "blocks":
+                each = f"(i64)({extra.size})"
+                return f"\trr_out_blocks(&rr_c, {at}, (char ***)&({expression}), {each});"
             case "addresses":
                 return f"\trr_addresses(&rr_c, {at}, (void *)&({expression}));"
             case "scanned":

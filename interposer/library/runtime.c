@@ -49,7 +49,7 @@ struct rr_state {
 	struct rr_ctl *ctl; u8 *area; i64 off; struct rr_thread *main_thread;
 	u64 map_size, map_used; u64 *map_keys, *map_values;
 	u64 tsc0, ns0, tsc_mult;
-	u32 map_lock, registry, slots_lock, pad;
+	u32 map_lock, registry, slots_lock, throughs;
 	u64 nforeign, foreign[32][2];
 	struct rr_thread *table[THREADS];
 	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2]; u32 is_kid, signal_nr; u64 acted, interrupts; struct rr_action action[65]; u32 ntraps, pad3; struct rr_trap traps[TRAPS];

@@ -19,7 +19,7 @@ enum { AT_CALL = 0, AT_BOUNDARY = 1, COMPUTING = 2 };
 struct rr_thread {
 	u64 tcb; u32 id; i32 depth; u8 *buf; u64 len, cap; struct rr_call *call;
 	volatile u32 inside, nheld; u32 live_call, gate, resent, injected, has_timer, scheduled; u64 timer, points, since;
-	u32 next_where, pad; u64 next_point, next_delay, at_due; u8 held[HELD + 1][128];
+	u32 next_where, through; u64 next_point, next_delay, at_due; u8 held[HELD + 1][128];
 };
 struct rr_call {
 	struct rr_thread *t; u64 base; u64 ip, time_in; u64 args[6]; u64 more[10]; u8 cmp[16]; i64 result;
@@ -81,6 +81,9 @@ extern void rr_scanned(struct rr_call *c, int arg, const char *format, void *lis
 extern void rr_in_vector(struct rr_call *c, int arg, const void *v, i64 n);
 extern void rr_out_vector(struct rr_call *c, int arg, const void *v, i64 n, i64 all);
 extern void rr_out_strings(struct rr_call *c, int arg, char ***s);
+extern void rr_out_blocks(struct rr_call *c, int arg, char ***s, i64 each);
+extern void *rr_through(void);
+extern void rr_through_end(void *thread);
 extern void rr_addresses(struct rr_call *c, int arg, void *list);
 extern void *rr_mapped(struct rr_call *c, int arg, void *at, u64 n, int protection, int flags, int fd, i64 offset);
 extern void rr_epoll_ctl(struct rr_call *c, void *event);

@@ -193,11 +193,12 @@ void rr_out_vector(struct rr_call *c, int arg, const void *parts, i64 n, i64 all
 	}
 }
 
-/* An array of texts that ends with NULL, in the library's memory. */
-void rr_out_strings(struct rr_call *c, int arg, char ***s)
+/* An array of texts, or of blocks of `each` bytes, that ends with NULL, in the library's memory. */
+void rr_out_strings(struct rr_call *c, int arg, char ***s) { rr_out_blocks(c, arg, s, -1); }
+void rr_out_blocks(struct rr_call *c, int arg, char ***s, i64 each)
 {
 	struct rr_region *r; u64 *x, i;
-	if (!c->replaying) { rr_put_strings(c, arg, *s, -1); return; }
+	if (!c->replaying) { put_pieces(c, arg, *s, -1, each); return; }
 	r = next(c, arg);
 	if (!r) { *s = 0; return; }
 	x = (u64 *)(r + 1);

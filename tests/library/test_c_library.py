@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -57,6 +58,27 @@ def test_streams_descriptors_and_tables(tool: Tool, build: Build, tmp_path: Path
         (tmp_path / name).unlink()
     same(tool, expected)
     assert not (tmp_path / "out").exists()
+
+
+def test_less_usual_functions(tool: Tool, build: Build, tmp_path: Path) -> None:
+    """scandir, glob, nftw, fts, mntent, _r variants, hosts, times, wide streams, queues, short addresses."""
+    (tmp_path / "d" / "sub").mkdir(parents=True)
+    (tmp_path / "d" / "a").write_text("alpha")
+    (tmp_path / "d" / "sub" / "b").write_text("beta")
+    (tmp_path / "mounts").write_text("disk /one ext4 rw 0 0\nother /two tmpfs rw 0 0\n")
+    program = build("more", (PROGRAMS / "more.c").read_text())
+    native = subprocess.run([program], cwd=tmp_path, capture_output=True, check=False)
+    assert native.returncode == 6
+    (tmp_path / "socket-with-a-long-name").unlink()
+    expected = both(tool, "libc", str(program))
+    assert expected == (native.stdout, 6)
+    for text in (b"a sub 2\n", b"d/sub/b 4 0 level 2", b"fts d/sub/b 8", b"other on /two", b"127.0.0.1 1"):
+        assert text in native.stdout
+    shutil.rmtree(tmp_path / "d")
+    for name in ("mounts", "wide", "socket-with-a-long-name"):
+        (tmp_path / name).unlink()
+    same(tool, expected)
+    assert not (tmp_path / "wide").exists()
 
 
 def test_printf_and_its_relatives(tool: Tool, build: Build, tmp_path: Path) -> None:
