@@ -313,7 +313,11 @@ open("done", "w").write("finished")
 """Prints 300 lines, executes other programs, waits for a FIFO near its end."""
 
 
-@pytest.mark.parametrize("lines", [0, 1, *sorted(random.Random(os.getpid()).sample(range(2, 240), 8))])
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+"""Another one for each run of the suite, and the same for all its workers."""
+
+
+@pytest.mark.parametrize("lines", [0, 1, *sorted(random.Random(RUN).sample(range(2, 240), 8))])
 def test_the_recorder_is_killed_at_a_random_moment(rr: Recorder, lines: int) -> None:
     """The program ends unharmed; what was flushed replays to where it stops, and the tool says so."""
     folder = rr.folder("recorded")
