@@ -40,6 +40,7 @@ struct stat_k { u64 dev, ino, nlink; u32 mode, uid, gid, pad; u64 rdev; s64 size
 _Static_assert(sizeof(struct stat_k) == 144, "stat");
 
 #define EPERM 1
+#define ENOENT 2
 #define ESRCH 3
 #define EDEADLK 35
 #define EINTR 4
@@ -49,6 +50,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define EACCES 13
 #define EFAULT 14
 #define ENODEV 19
+#define ENOTDIR 20
 #define EINVAL 22
 #define ENOTTY 25
 #define ENOSYS 38

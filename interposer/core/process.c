@@ -341,9 +341,24 @@ static void return_pending(struct thread *th) {
   th->pending = 0;
 }
 
+/* The error with which the call fails if no such file exists, else 0. Who searches PATH tries many names, and being
+ * traced for each would take longer than all the rest: this answers as the kernel would have at this moment. */
+static s64 no_such_program(u64 nr, const u64 *args) {
+  struct stat_k s;
+  s64 found = nr == RR_NR_execve ? SYS2(RR_NR_stat, args[0], &s) : 0;
+  return found == -ENOENT || found == -ENOTDIR ? found : 0;
+}
+
 s64 record_execve(struct thread *th, u64 nr, u64 *args, u64 ip) {
   struct effects fx;
+  s64 missing = no_such_program(nr, args);
   effects_of(&fx, nr, args);
+  if (missing) {
+    log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
+    log_inputs(th, &fx, args);
+    log_commit(th, missing);
+    return missing;
+  }
   u32 domain = __atomic_fetch_add((u32 *)&GLOBAL->next_domain, 1, __ATOMIC_ACQ_REL);
   log_begin(th, RR_K_RELEASE, (u32)nr, ip, args);
   log_inputs(th, &fx, args);
