@@ -194,6 +194,14 @@ class GlobalFlag(IntFlag):
     LATE_FAULT = 32
 
 
+class KnownFlag(IntFlag):
+    """Bits of `KnownFile.flags`."""
+
+    CODE = 1
+    OWN = 2
+    SHARED = 4
+
+
 class Msg(IntEnum):
     """Types of messages between the core and the tool."""
 
@@ -370,7 +378,7 @@ class Global(ctypes.LittleEndianStructure):
 
 
 class KnownFile(ctypes.LittleEndianStructure):
-    """struct rr_known_file: a system file, and the answer to who maps it."""
+    """struct rr_known_file: a file that stays as it is, and the answer to who maps it."""
 
     _fields_ = [
         ("dev", _u64),
@@ -381,7 +389,7 @@ class KnownFile(ctypes.LittleEndianStructure):
         ("ctime", _u64),
         ("ctime_nsec", _u64),
         ("file", _u32),
-        ("elf", _u32),
+        ("flags", _u32),
         ("nsites", _u32),
         ("first_site", _u32),
     ]

@@ -29,23 +29,33 @@ class GlobalPage:
         self.fields.magic, self.fields.version = abi.GLOBAL_MAGIC, abi.ABI_VERSION
         self._files = abi.KnownFiles.from_buffer(self._memory, abi.FILES - abi.GLOBAL)
 
-    def remember(self, status: os.stat_result, number: int, elf: bool, sites: Sequence[int]) -> None:
+    def remember(
+        self, status: os.stat_result, number: int, flags: abi.KnownFlag, sites: Sequence[int]
+    ) -> None:
         """Let every process know that file `number` is what this status tells, as long as there is room.
 
-        `sites` are the file offsets of its CPUID instructions. Unless it is an ELF file that holds for
-        mappings that are not executable only.
+        `sites` are the file offsets of its CPUID instructions. Half of the room is kept for the system's
+        files: a build may map any number of its own.
         """
         known = self._files
-        if known.count == abi.FILES_MAX or known.nsites + len(sites) > abi.FILE_SITES_MAX:
+        room = abi.FILES_MAX // 2 if flags & abi.KnownFlag.OWN else abi.FILES_MAX
+        if known.count >= room or known.nsites + len(sites) > abi.FILE_SITES_MAX:
             return
         file = known.files[known.count]
         file.dev, file.ino, file.size = status.st_dev, status.st_ino, status.st_size
         file.mtime, file.mtime_nsec = divmod(status.st_mtime_ns, _NSEC)
         file.ctime, file.ctime_nsec = divmod(status.st_ctime_ns, _NSEC)
-        file.file, file.elf, file.nsites, file.first_site = number, elf, len(sites), known.nsites
+        file.file, file.flags, file.nsites, file.first_site = number, flags, len(sites), known.nsites
         known.sites[known.nsites : known.nsites + len(sites)] = sites
         known.nsites += len(sites)
         known.count += 1
+
+    def withdraw(self, device: int, inode: int) -> None:
+        """From now on who maps this file shared asks again."""
+        for at in range(self._files.count):
+            file = self._files.files[at]
+            if (file.dev, file.ino) == (device, inode) and file.flags & abi.KnownFlag.SHARED:
+                file.ino = 0
 
     def wake_output(self) -> None:
         """Wake who waits for the output number to change."""

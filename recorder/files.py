@@ -7,6 +7,7 @@ that is mapped.
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
@@ -31,6 +32,9 @@ _SYSTEM = (
 )
 _WHOLE_MAX = 32 << 20
 _PIECE = 1 << 20
+_SETTLED_NS = 50_000_000
+"""A file that changed so long ago has another time of change when it changes again, however coarse the
+clock."""
 _MEMORY_ONLY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 
 
@@ -87,6 +91,8 @@ class FileTable:
         self._sink = sink
         self._owner = owner
         self._known: dict[_Content, int] = {}
+        self._settled: set[int] = set()
+        self._lasting: set[int] = set()
         self._unhashed: dict[int, tuple[str, os.stat_result, FileEntry]] = {}
         self._segments: dict[int, int] = {}
         self._count = 0
@@ -109,6 +115,11 @@ class FileTable:
             if number:
                 return Mapped(number, not shared)
         return Mapped(self._stored(fd, path, status, offset, length, shared), False)
+
+    def lasting(self, number: int) -> bool:
+        """Whether what `mapped` answered holds as long as the file's status is the same: for a system file,
+        and for one of the program's own that is stored whole and was asked for again."""
+        return number in self._lasting
 
     def from_memory(self, path: str, offset: int, content: bytes) -> int:
         """Number for what a mapping shows of a file that cannot be opened."""
@@ -206,6 +217,7 @@ class FileTable:
                 shared=shared,
             )
             number = self._known[key] = self._add(entry)
+            self._lasting.add(number)
             if digest is None:
                 self._unhashed[number] = (path, status, entry)
         return number
@@ -220,7 +232,11 @@ class FileTable:
         key = _content(status, start, end - start, shared)
         lasting = not shared and self._on_disk(status.st_dev)
         if lasting and key in self._known:
-            return self._known[key]
+            number = self._known[key]
+            if number in self._settled and status.st_size <= _WHOLE_MAX:
+                self._lasting.add(number)
+            return number
+        settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS
         digest, chunks = _snapshot(fd, start, end)
         self._sink.add_blob(digest, chunks())
         number = self._add(
@@ -241,6 +257,8 @@ class FileTable:
         )
         if lasting:
             self._known[key] = number
+            if settled:
+                self._settled.add(number)
         return number
 
     def _hash(self, path: str, status: os.stat_result) -> str | None:

@@ -91,7 +91,7 @@ def _record(
 ) -> RecordResult:
     files = FileTable(writer)
     with Signals() as signals:
-        supervisor = Supervisor(writer, files, core, hello, signals, options.notify, page.remember)
+        supervisor = Supervisor(writer, files, core, hello, signals, options.notify, page)
         try:
             _start(child, writer, files, core, supervisor)
         except BaseException:

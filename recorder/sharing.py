@@ -6,9 +6,11 @@ reported by name and what goes through that memory may not replay.
 """
 
 import os
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from interfaces import abi
+from interposer import procfs
 from interposer.channel import Message
 from recorder.domains import Domain, Process
 
@@ -26,8 +28,21 @@ class Decision(NamedTuple):
 class Sharing:
     """The objects that domains have mapped shared: what they unmap again still counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, withdraw: Callable[[int, int], None]) -> None:
+        """`withdraw`: whoever maps the file of that device and inode has to ask from now on."""
+        self._withdraw = withdraw
         self._mapped: dict[_Key, dict[int, bool]] = {}
+        self._unasked: set[_Key] = set()
+        self._written: set[_Key] = set()
+
+    def may_go_unasked(self, status: os.stat_result) -> bool:
+        """Whether processes may map this file shared, to read it, without asking: true until one asks to
+        write it. From then on who mapped it unasked is looked for."""
+        key = (status.st_dev, status.st_ino, 0)
+        if key in self._written:
+            return False
+        self._unasked.add(key)
+        return True
 
     def asked(
         self, process: Process, message: Message, fds: tuple[int, ...] | list[int], domains: dict[int, Domain]
@@ -46,6 +61,12 @@ class Sharing:
             return Decision()
         writable = bool(message.c & 1)
         known = self._mapped.setdefault(key, {})
+        if writable:
+            self._written.add(key)
+            if key in self._unasked:
+                self._unasked.discard(key)
+                self._withdraw(*key[:2])
+                known |= {number: False for number in _readers(key[1], name, domains) if number not in known}
         others = [
             domains[number]
             for number, writes in sorted(known.items())
@@ -69,3 +90,16 @@ class Sharing:
             key for key, known in self._mapped.items() if known.pop(number, None) is not None and not known
         ]:
             del self._mapped[key]
+
+
+def _readers(inode: int, name: str, domains: dict[int, Domain]) -> Iterator[int]:
+    """The domains of which a process maps the file, by its inode or by its path."""
+    for number, domain in domains.items():
+        for process in domain.processes:
+            try:
+                mappings = procfs.mappings(process.pid)
+            except OSError:
+                continue
+            if any(inode == one.inode or name == one.path for one in mappings if one.is_file):
+                yield number
+                break

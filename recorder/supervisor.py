@@ -11,11 +11,11 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from interfaces import abi
-from interposer import cpuid_sites, kernel, ptrace
+from interposer import kernel, ptrace
 from interposer.channel import Channel, Message, Received
 from interposer.errors import InterposerError
 from interposer.shared import Ring
@@ -23,8 +23,9 @@ from recorder import reports
 from recorder.domains import Domain, Process, end_of
 from recorder.drain import Drain, RingDamaged
 from recorder.execs import Execs, host_tid
-from recorder.files import MAP_PRIVATE, MAP_TYPE, PROT_EXEC, FileTable
+from recorder.files import FileTable
 from recorder.images import Core
+from recorder.mapping import KnownFiles, Mappings
 from recorder.outside import OutsideWatch
 from recorder.sharing import Decision, Sharing
 from recorder.spinning import POKE, SpinWatch
@@ -36,7 +37,6 @@ _TICK_UNSIGNALLED = 0.005
 _TICK_SPINNING = 0.01
 _GREETING_TICKS = 10
 _PATIENCE_TICKS = 10
-_PATCHES_MAX = 2048
 
 
 class _Awaited(NamedTuple):
@@ -57,7 +57,7 @@ class Supervisor:
         hello: Channel,
         signals: Signals,
         notify: Callable[[str], None],
-        remember: Callable[[os.stat_result, int, bool, Sequence[int]], None],
+        page: KnownFiles,
     ) -> None:
         self.problem = ""
         self._writer = writer
@@ -66,7 +66,6 @@ class Supervisor:
         self._hello = hello
         self._signals = signals
         self._notify = notify
-        self._remember = remember
         self._selector = selectors.DefaultSelector()
         self._domains: dict[int, Domain] = {}
         self._processes: set[Process] = set()
@@ -77,7 +76,8 @@ class Supervisor:
         self._reported: set[tuple[int, int]] = set()
         self._execs = Execs(core, files, writer.add_domain, self.expect, self.tell, self._left)
         self._spinning = SpinWatch()
-        self._sharing = Sharing()
+        self._sharing = Sharing(page.withdraw)
+        self._mappings = Mappings(files, core, page, self._sharing)
         self._outside = OutsideWatch()
         self._first = 0
         self._first_status: int | None = None
@@ -402,7 +402,7 @@ class Supervisor:
         try:
             if received.fds and not self.problem:
                 with self._writing():
-                    answer, sites = self._mapped(message, received.fds[0])
+                    answer, sites = self._mappings.answer(message, received.fds[0])
         except OSError as error:
             self.tell(
                 process.domain.number,
@@ -410,27 +410,6 @@ class Supervisor:
                 f"a file that process {process.pid} maps cannot be read ({error.strerror}): not recorded",
             )
         process.channel.send(answer, extra=sites)
-
-    def _mapped(self, message: Message, fd: int) -> tuple[Message, bytes]:
-        length, offset = message.b, message.c
-        prot, flags = message.d & 0xFFFFFFFF, message.d >> 32
-        mapped = self._files.mapped(fd, offset, length, prot, flags)
-        sites: list[int] = []
-        elf = mapped.number != 0 and cpuid_sites.is_elf(fd)
-        if self._core.patch_cpuid and flags & MAP_TYPE == MAP_PRIVATE:
-            if elf and mapped.whole:
-                sites = cpuid_sites.sites(fd, self._core.can_trap)
-            elif mapped.number and prot & PROT_EXEC:
-                sites = cpuid_sites.in_mapping(fd, offset, length, self._core.can_trap)
-        if self._core.can_trap and (len(sites) > _PATCHES_MAX or any(site >= 1 << 32 for site in sites)):
-            sites = [cpuid_sites.TRAP]
-        sites = [site for site in sites[:_PATCHES_MAX] if site < 1 << 32]
-        packed = b"".join(site.to_bytes(4, "little") for site in sites)
-        own = mapped.number != 0 and not mapped.whole
-        if mapped.number and mapped.whole:
-            self._remember(os.fstat(fd), mapped.number, elf, sites if elf else ())
-        answer = Message(abi.Msg.MAP_FILE, a=mapped.number, b=len(sites), d=own)
-        return answer, packed
 
     def _report(self, process: Process, message: Message) -> None:
         code, b, c = message.a, message.b, message.c

@@ -285,7 +285,7 @@ struct rr_global {
 };
 _Static_assert(sizeof(struct rr_global) <= 4096, "global");
 
-/* ---- behind it: the system's files whose answer to RR_M_MAP_FILE holds for the whole recording, so that each is
+/* ---- behind it: files whose answer to RR_M_MAP_FILE holds as long as their status is the same, so that each is
  * asked for once. The recorder adds to them; `count` is published last. ---- */
 #define RR_FILES (RR_GLOBAL + 0x1000ul)
 #define RR_FILES_MAX 512u
@@ -296,11 +296,18 @@ struct rr_known_file {
   u64 dev, ino, size;
   u64 mtime, mtime_nsec, ctime, ctime_nsec;
   u32 file;   /* its number in the trace */
-  u32 elf;    /* 0: the answer does not hold for executable mappings */
+  u32 flags;  /* enum rr_known_flag */
   u32 nsites; /* CPUID instructions: file offsets, ascending, from sites[first_site] on */
   u32 first_site;
 };
 _Static_assert(sizeof(struct rr_known_file) == 72, "known file");
+
+enum rr_known_flag {
+  RR_KF_CODE = 1,   /* the answer holds for executable mappings, too */
+  RR_KF_OWN = 2,    /* no file of the system's */
+  RR_KF_SHARED = 4, /* it holds for shared mappings that cannot be written, of a descriptor that cannot either: nobody shares what
+                       passes through them, and RR_M_SHARE need not be asked; without it, for private mappings */
+};
 
 struct rr_known_files {
   u32 count;

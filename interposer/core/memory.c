@@ -95,15 +95,15 @@ static void move_shared(const u64 *args, u64 to) {
 
 #define KNOWN ((const volatile struct rr_known_files *)RR_FILES)
 
-/* The recorder's earlier answer about this file, or NULL. */
-static const struct rr_known_file *known_file(const struct stat_k *s, u64 prot) {
+/* The recorder's earlier answer about this file, or NULL. `shared`: RR_KF_SHARED, or 0 for a private mapping. */
+static const struct rr_known_file *known_file(const struct stat_k *s, u64 prot, u32 shared) {
   u32 count = __atomic_load_n(&((struct rr_known_files *)RR_FILES)->count, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < count && i < RR_FILES_MAX; i++) {
     const struct rr_known_file *file = (const struct rr_known_file *)&KNOWN->files[i];
     if (file->ino == s->ino && file->dev == s->dev && file->size == (u64)s->size && file->mtime == s->times[2] &&
         file->mtime_nsec == s->times[3] && file->ctime == s->times[4] && file->ctime_nsec == s->times[5] &&
-        file->first_site + file->nsites <= RR_FILE_SITES_MAX)
-      return file->elf || !(prot & PROT_EXEC) ? file : NULL;
+        file->first_site + file->nsites <= RR_FILE_SITES_MAX && (file->flags & RR_KF_SHARED) == shared)
+      return file->flags & RR_KF_CODE || !(prot & PROT_EXEC) ? file : NULL;
   }
   return NULL;
 }
@@ -123,15 +123,15 @@ static void patch_all(u64 base, const u32 *offsets, u32 count, u64 prot) {
 }
 
 /* Finds out, from the recorder if need be, what this file is; adds RR_R_FILE to the event; patches CPUID instructions. Returns its number.
- * `own`: it is no file of the system's, and may change. */
-static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const struct stat_k *s, int shared, int *own) {
+ * `file`: the answer if it is known; `own`: it is no file of the system's, and may change. */
+static u32 log_mapped(struct thread *th, const u64 *args, u64 address, const struct rr_known_file *file, int *own) {
   static u32 answer[2 + 2048];
   static u32 offsets[2048];
-  const struct rr_known_file *file = shared ? NULL : known_file(s, args[2]);
   u32 number, npatches;
   const u32 *patches;
   if (file) {
     number = file->file;
+    *own = (file->flags & RR_KF_OWN) != 0;
     npatches = file->nsites;
     patches = (const u32 *)&KNOWN->sites[file->first_site];
   } else {
@@ -168,9 +168,17 @@ static int kernel_writes(s32 fd) {
   return SYS2(RR_NR_fstat, fd, &s) >= 0 && (!(s.mode & S_IFMT) || (s.mode & S_IFMT) == S_IFSOCK);
 }
 
+/* A shared mapping that nobody can write through, of a file that the recorder says nobody writes through another. */
+static const struct rr_known_file *known_shared(const u64 *args, int writable) {
+  struct stat_k s;
+  if (writable || args[2] & PROT_WRITE || SYS2(RR_NR_fstat, (s32)args[4], &s) < 0) return NULL;
+  return known_file(&s, args[2], RR_KF_SHARED);
+}
+
 static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u64 flags = args[3], len = args[1];
-  int shared = (flags & MAP_TYPE) != MAP_PRIVATE, anonymous = (flags & MAP_ANONYMOUS) != 0;
+  int shared = (flags & MAP_TYPE) != MAP_PRIVATE, anonymous = (flags & MAP_ANONYMOUS) != 0, writable = 0;
+  const struct rr_known_file *known = NULL;
   struct stat_k s;
   if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) && overlaps_core(args[0], len)) return record_made(th, nr, args, ip, -ENOMEM);
   if (!anonymous && hidden_fd(args[4])) return record_made(th, nr, args, ip, -EBADF);
@@ -178,8 +186,11 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
     report(RR_REP_SHARED_OUTSIDE, nr, 0, 0);
     return record_made(th, nr, args, ip, -ENODEV);
   }
-  if (shared && !anonymous)
-    record_join(th, ip, RR_SHARE_FILE, (s32)args[4], 0, args[2] & PROT_WRITE || (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0);
+  if (shared && !anonymous) {
+    writable = (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0;
+    known = known_shared(args, writable);
+    if (!known) record_join(th, ip, RR_SHARE_FILE, (s32)args[4], 0, args[2] & PROT_WRITE || writable);
+  }
   s64 result = sys6((s64)nr, args[0], len, jit_protection(args), flags, args[4], args[5]);
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
   if (result >= 0 || result < -4095) {
@@ -188,10 +199,9 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
     if (anonymous) {
       if (shared) remember_shared((u64)result, len, NULL, 0, 1, 0);
     } else if (SYS2(RR_NR_fstat, (s32)args[4], &s) >= 0) {
-      int writable = shared && (SYS2(RR_NR_fcntl, (s32)args[4], F_GETFL) & 3) != 0;
       int own = 0;
       if (shared) watch_file(&s);
-      u32 file = log_mapped(th, args, (u64)result, &s, shared, &own);
+      u32 file = log_mapped(th, args, (u64)result, shared ? known : known_file(&s, args[2], 0), &own);
       if (!file && args[2] & PROT_EXEC) late_fault(th);
       if (shared)
         remember_shared((u64)result, len, &s, args[5], writable, file);

@@ -40,6 +40,7 @@ ENUMS: dict[str, tuple[str, type[IntEnum] | type[IntFlag]]] = {
     "rr_divergence": ("RR_DIV_", abi.Divergence),
     "rr_stop": ("RR_STOP_", abi.Stop),
     "rr_global_flag": ("RR_GF_", abi.GlobalFlag),
+    "rr_known_flag": ("RR_KF_", abi.KnownFlag),
     "rr_msg_type": ("RR_M_", abi.Msg),
     "rr_share": ("RR_SHARE_", abi.Share),
     "rr_report": ("RR_REP_", abi.Report),

@@ -93,6 +93,26 @@ def test_a_private_file_is_stored_whole_and_once(
     assert table.mapped(own, 0, 4096, READ, MAP_PRIVATE).number != number
 
 
+def test_an_answer_lasts_once_it_was_given_twice_for_a_file_that_has_settled(
+    sink: Sink, own: int, system: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIVEN a file whose time of change is older than the clock is coarse WHEN it is asked for again THEN the
+    answer lasts; before, and for a file that has just changed, it does not; a system file's always does.
+    """
+    monkeypatch.setattr("recorder.files._disks", lambda: frozenset({os.fstat(own).st_dev}))
+    changed = os.fstat(own).st_ctime_ns
+    for age, lasts in ((0, False), (1_000_000_000, True)):
+        monkeypatch.setattr("recorder.files.time.time_ns", lambda age=age: changed + age)
+        table = FileTable(sink, owner=os.fstat(system).st_uid)
+        number = table.mapped(own, 0, 4096, READ, MAP_PRIVATE).number
+        assert not table.lasting(number)
+        assert table.mapped(own, 0, 4096, READ, MAP_PRIVATE).number == number
+        assert table.lasting(number) == lasts
+        assert not table.lasting(table.mapped(own, 0, 4096, READ | PROT_WRITE, SHARED).number)
+        assert table.lasting(table.mapped(system, 0, 4096, READ, MAP_PRIVATE).number)
+        assert table.lasting(table.mapped(system, 0, 4096, READ, SHARED).number)
+
+
 def test_what_lives_in_memory_is_looked_at_each_time(sink: Sink) -> None:
     fd = os.memfd_create("rr-test")
     os.write(fd, b"before")

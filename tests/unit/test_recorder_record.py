@@ -18,8 +18,10 @@ import pytest
 from interfaces import abi
 from interfaces.errors import ExitStatus
 from interposer import kernel
+from interposer.channel import Message
 from interposer.errors import LaunchError
 from recorder import RecordError, RecordOptions, RecordResult, record
+from recorder.mapping import Mappings
 from tracefile import TraceFormatError, TraceMissingError, TraceReader, TraceWriteError, TraceWriter
 from tracefile.layout import HEADER_SIZE, ChunkType
 
@@ -370,6 +372,25 @@ def test_no_descriptor_is_left_open(trace: Path, tmp_path: Path) -> None:
     before = sorted(os.listdir("/proc/self/fd"))
     run(trace, "/bin/sh", "-c", "/bin/true; /bin/true & wait")
     assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_linkers_cache_is_asked_for_twice_however_many_programs_start(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIVEN a file outside the system's folders that each program maps WHEN ten are started THEN the answer
+    for the second of them holds for the rest."""
+    asked: list[str] = []
+    answer = Mappings.answer
+
+    def spy(self: Mappings, message: Message, fd: int) -> tuple[Message, bytes]:
+        asked.append(os.readlink(f"/proc/self/fd/{fd}"))
+        return answer(self, message, fd)
+
+    monkeypatch.setattr(Mappings, "answer", spy)
+    assert run(trace, "/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do /bin/true; done").status == 0
+    cache = os.path.realpath("/etc/ld.so.cache")
+    assert asked.count(cache) == (2 if os.path.exists(cache) else 0)
+    assert len(asked) == len(set(asked)) + 1
 
 
 def test_a_virtual_machine_is_not_asked_for_what_the_dynamic_linker_asks(trace: Path) -> None:

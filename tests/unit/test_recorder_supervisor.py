@@ -14,7 +14,7 @@ import pytest
 
 from interfaces import abi
 from interposer.channel import Channel, Message
-from interposer.shared import Ring
+from interposer.shared import GlobalPage, Ring
 from recorder.files import FileTable
 from recorder.images import Core
 from recorder.supervisor import Supervisor
@@ -138,10 +138,12 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     writer, told = Writer(), list[str]()
     sink = cast(Any, writer)
     core = Core(cast(Any, None), 1000, abi.FD_IMAGE, True, False)
+    page = GlobalPage()
     with Signals() as signals:
-        supervisor = Supervisor(sink, FileTable(sink), core, hello, signals, told.append, lambda *_: None)
+        supervisor = Supervisor(sink, FileTable(sink), core, hello, signals, told.append, page)
         fake = FakeCore(theirs)
         yield Bench(writer, supervisor, fake, told)
+    page.close()
     for end in (hello, fake.hello, *fake.controls):
         end.close()
 
