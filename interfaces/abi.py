@@ -22,6 +22,7 @@ TEXT = BASE
 DATA = BASE + 0x200000
 GLOBAL = BASE + 0x800000
 FILES = GLOBAL + 0x1000
+OFFERS_MAX = 64
 RING = BASE + 0x1000000
 BOOT = BASE + 0x2000000
 THREADS = BASE + 0x10000000
@@ -403,6 +404,25 @@ class KnownFiles(ctypes.LittleEndianStructure):
         ("nsites", _u32),
         ("files", KnownFile * FILES_MAX),
         ("sites", _u32 * FILE_SITES_MAX),
+    ]
+
+
+class Offer(ctypes.LittleEndianStructure):
+    """struct rr_offer: a file of the trace that the tool keeps open while it replays."""
+
+    _fields_ = [
+        ("file", _u32),
+        ("fd", _u32),
+        ("shift", _u64),
+    ]
+
+
+class Offers(ctypes.LittleEndianStructure):
+    """struct rr_offers: in a replay, at FILES."""
+
+    _fields_ = [
+        ("count", _u64),
+        ("offers", Offer * OFFERS_MAX),
     ]
 
 

@@ -28,6 +28,7 @@ class GlobalPage:
         self.fields = abi.Global.from_buffer(self._memory)
         self.fields.magic, self.fields.version = abi.GLOBAL_MAGIC, abi.ABI_VERSION
         self._files = abi.KnownFiles.from_buffer(self._memory, abi.FILES - abi.GLOBAL)
+        self._offers = abi.Offers.from_buffer(self._memory, abi.FILES - abi.GLOBAL)
 
     def remember(
         self, status: os.stat_result, number: int, flags: abi.KnownFlag, sites: Sequence[int]
@@ -57,12 +58,23 @@ class GlobalPage:
             if (file.dev, file.ino) == (device, inode) and file.flags & abi.KnownFlag.SHARED:
                 file.ino = 0
 
+    def offer(self, number: int, fd: int, shift: int) -> None:
+        """Replaying: let every process know that file `number` is behind our descriptor `fd`.
+
+        It must stay open. `shift`: what is to be added to an offset in the file.
+        """
+        offers = self._offers
+        if offers.count < abi.OFFERS_MAX:
+            offer = offers.offers[offers.count]
+            offer.file, offer.fd, offer.shift = number, fd, shift & (1 << 64) - 1
+            offers.count += 1
+
     def wake_output(self) -> None:
         """Wake who waits for the output number to change."""
         futex_wake(ctypes.addressof(self.fields) + abi.Global.output_seq.offset)
 
     def close(self) -> None:
-        del self.fields, self._files
+        del self.fields, self._files, self._offers
         self._memory.close()
         os.close(self.fd)
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from interfaces.abi import OFFERS_MAX
 from replayer.errors import ContentError
 from tracefile.errors import FileChangedError
 from tracefile.reader import TraceReader
@@ -29,10 +30,15 @@ _NAME = re.compile(r"[/:]rr-file-(\d+)(?:-\w+)?(?: \(deleted\))?$")
 
 
 class Content(NamedTuple):
-    """A descriptor (the provider keeps it open) and the offset at which the wanted bytes lie in it."""
+    """A descriptor (the provider keeps it open) and the offset at which the wanted bytes lie in it.
+
+    `lasting`: the same descriptor, as far from the file's own offsets, for whoever wants this file, and open
+    as long as the provider is.
+    """
 
     fd: int
     offset: int
+    lasting: bool = False
 
 
 class Contents:
@@ -41,6 +47,7 @@ class Contents:
     def __init__(self, reader: TraceReader) -> None:
         self._reader = reader
         self._open: OrderedDict[int, int] = OrderedDict()
+        self._lasting: set[int] = set()
         self._objects: dict[tuple[int, str], int] = {}
         self._verified: set[int] = set()
         self._hashes: dict[tuple[int, int, int, int], str] = {}
@@ -75,11 +82,18 @@ class Contents:
         if descriptor is None:
             descriptor = self._fill(entry) if self._in_trace(entry) else self._open_system(entry)
             self._open[number] = descriptor
-            if len(self._open) > _OPEN_MAX:
-                os.close(self._open.popitem(last=False)[1])
-        else:
+            if len(self._lasting) < OFFERS_MAX:
+                self._lasting.add(number)
+            elif len(self._open) > _OPEN_MAX:
+                self._close_oldest()
+        elif number not in self._lasting:
             self._open.move_to_end(number)
-        return Content(descriptor, offset - entry.offset if self._in_trace(entry) else offset)
+        at = offset - entry.offset if self._in_trace(entry) else offset
+        return Content(descriptor, at, number in self._lasting)
+
+    def _close_oldest(self) -> None:
+        oldest = next(number for number in self._open if number not in self._lasting)
+        os.close(self._open.pop(oldest))
 
     def path_of(self, mapped: str) -> str:
         """The recorded path behind the name that a mapping has in a replaying process."""
@@ -92,6 +106,7 @@ class Contents:
         for descriptor in [*self._open.values(), *self._objects.values()]:
             os.close(descriptor)
         self._open.clear()
+        self._lasting.clear()
         self._objects.clear()
 
     @staticmethod

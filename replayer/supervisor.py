@@ -30,7 +30,7 @@ from replayer.feeder import ChunkFilter, unchanged
 from replayer.launch import Ended, Group, fd_base
 from replayer.output import Numbering, ProcessFilter, Turns, shown
 from replayer.scope import Scope
-from tracefile import TraceError, TraceReader
+from tracefile import BootImage, TraceError, TraceReader
 
 _TICK = 0.1
 _JOINING, _COPY = 1, 2
@@ -111,6 +111,7 @@ class Supervisor:
                 self._execs.setdefault(info.parent_domain, {})[info.domain] = info.parent_event
         self._needed = {domain: set(children) for domain, children in (scope.until or {}).items()}
         self._log_over: dict[int, float] = {}
+        self._offered: set[int] = set()
         self._moved: set[tuple[int, int]] = set()
 
     # ---- the caller's side ----
@@ -392,6 +393,7 @@ class Supervisor:
                     raise NothingToReplayError(
                         f"the trace does not hold the program image of domain {info.domain}", "Record again."
                     )
+                self._offer(boot, info.domain)
                 data = bootplan.encode(bootplan.steps(boot))
                 plan, size = bootplan.to_memfd(data), len(data)
             fds = (domain.ring_fd, plan) if plan >= 0 else (domain.ring_fd,)
@@ -483,6 +485,17 @@ class Supervisor:
             case abi.Msg.STUCK:
                 self._on_stuck(domain)
 
+    def _offer(self, boot: BootImage, domain: int) -> None:
+        """Open the files of an image before it asks; what cannot be had is told once it does."""
+        assert self._page is not None
+        for number in {mapping.file: None for mapping in boot.mappings if mapping.file}:
+            if number not in self._offered:
+                self._offered.add(number)
+                with suppress(Exception):
+                    content = self.contents.get(number, domain, 0, shared=False)
+                    if content.lasting:
+                        self._page.offer(number, content.fd, content.offset)
+
     def _need_file(self, domain: LiveDomain, channel: Channel, message: Message) -> None:
         shared = bool(message.d >> 32 & _MAP_SHARED)
         try:
@@ -491,6 +504,9 @@ class Supervisor:
             self._error = self._error or error
             channel.send(Message(abi.Msg.NEED_FILE, -errno.ENOENT))
             return
+        if content.lasting and message.a not in self._offered and self._page is not None:
+            self._offered.add(message.a)
+            self._page.offer(message.a, content.fd, content.offset - message.b)
         channel.send(Message(abi.Msg.NEED_FILE, 0, a=content.offset), fds=(content.fd,))
 
     def _on_stuck(self, domain: LiveDomain) -> None:

@@ -316,6 +316,21 @@ struct rr_known_files {
   u32 sites[RR_FILE_SITES_MAX];
 };
 
+/* ---- replaying, in the same place: files that the tool keeps open, so that RR_M_NEED_FILE need not be asked. It adds to
+ * them; `count` is published last. ---- */
+#define RR_OFFERS_MAX 64u
+
+struct rr_offer {
+  u32 file;  /* its number in the trace */
+  u32 fd;    /* the tool's descriptor */
+  u64 shift; /* what is to be added to an offset in the file */
+};
+
+struct rr_offers {
+  u64 count;
+  struct rr_offer offers[RR_OFFERS_MAX];
+};
+
 /* ---- behind those: for each hash of device and inode 0 where nobody has mapped such a file, else 1 and the writes to it ---- */
 #define RR_FILE_VERSIONS (RR_GLOBAL + 0x1b000ul)
 #define RR_FILE_HASHES 4096u

@@ -227,6 +227,7 @@ void threads_affinity(const u64 *mask, u64 bytes);
 void copy_bytes(void *to, const void *from, u64 bytes);
 void clear_bytes(void *to, u64 bytes);
 u64 parse_number(const char *text);
+char *decimal_before(char *end, u64 value); /* not ended by a zero */
 NORETURN void fatal(const char *why);
 u64 now_coarse(void);
 u64 now_precise(void);

@@ -236,12 +236,6 @@ static void write_vector(s32 fd, u64 array, u64 count, u64 bytes) {
   }
 }
 
-static char *decimal_before(char *end, u64 value) {
-  do *--end = (char)('0' + value % 10);
-  while (value /= 10);
-  return end;
-}
-
 /* "[PID EVENT] ", as `rr-py dump --numbers` numbers the event. */
 static void write_stamp(s32 fd, const struct thread *th) {
   char text[64], *end = text + sizeof text, *at = end;

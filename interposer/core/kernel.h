@@ -172,6 +172,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define F_GETFL 3
 #define O_NONBLOCK 04000
 #define O_TRUNC 01000
+#define O_CLOEXEC 02000000
 #define POLLIN 1
 #define POLLHUP 16
 #define S_IFMT 0170000

@@ -282,23 +282,44 @@ s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
 
 static void diverge(struct thread *th, const struct rr_event *event) { park(th, RR_DIV_MEMORY, event); }
 
+#define OFFERS ((const volatile struct rr_offers *)RR_FILES)
+
+/* A descriptor of a file that the tool keeps open, and what its offsets differ by; negative where it has to be asked. */
+static s32 offered(u32 file, u64 *shift) {
+  u64 count = __atomic_load_n(&((struct rr_offers *)RR_FILES)->count, __ATOMIC_ACQUIRE), i = 0;
+  while (i < count && OFFERS->offers[i].file != file) i++;
+  if (i >= count || i >= RR_OFFERS_MAX) return -1;
+  char path[48], *at = path + sizeof path;
+  *--at = 0;
+  at = decimal_before(at, OFFERS->offers[i].fd);
+  copy_bytes(at -= 4, "/fd/", 4);
+  at = decimal_before(at, GLOBAL->tool_pid);
+  copy_bytes(at -= 6, "/proc/", 6);
+  *shift = OFFERS->offers[i].shift;
+  return (s32)SYS2(RR_NR_open, at, O_CLOEXEC);
+}
+
 /* A descriptor of a file of the trace, the caller's while kept_fd differs, and the offset to map it at. That of a private
  * mapping is kept: linkers map a file several times. Negative when the file is not available. */
 s32 trace_file(struct process *process, u32 file, u64 offset, u64 length, u64 how, u64 *at) {
   int keep = (how >> 32 & MAP_TYPE) == MAP_PRIVATE;
-  s32 fd = -1;
+  u64 shift = 0;
   if (keep && process->kept_file == file) {
     *at = offset + process->kept_shift;
     return process->kept_fd;
   }
-  struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = file, .b = offset, .c = length, .d = how};
-  if (channel_send(CONTROL, &msg, NULL, 0) < 0 || channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || msg.result) return -1;
-  *at = msg.a;
+  s32 fd = offered(file, &shift);
+  if (fd < 0) {
+    struct rr_msg msg = {.type = RR_M_NEED_FILE, .a = file, .b = offset, .c = length, .d = how};
+    if (channel_send(CONTROL, &msg, NULL, 0) < 0 || channel_receive(CONTROL, &msg, NULL, 0, &fd, 1) < 0 || msg.result) return -1;
+    shift = msg.a - offset;
+  }
+  *at = offset + shift;
   if (!keep || fd < 0) return fd;
   if (process->kept_file) SYS1(RR_NR_close, process->kept_fd);
   process->kept_file = file;
   process->kept_fd = fd;
-  process->kept_shift = msg.a - offset;
+  process->kept_shift = shift;
   return fd;
 }
 

@@ -392,9 +392,7 @@ s64 record_execve(struct thread *th, u64 nr, u64 *args, u64 ip) {
 
 static char *decimal(char *end, u64 value) {
   *--end = 0;
-  do *--end = (char)('0' + value % 10);
-  while (value /= 10);
-  return end;
+  return decimal_before(end, value);
 }
 
 s64 replay_execve(struct thread *th, u64 nr, u64 *args, u64 ip) {

@@ -33,6 +33,12 @@ u64 parse_number(const char *text) {
   return value;
 }
 
+char *decimal_before(char *end, u64 value) {
+  do *--end = (char)('0' + value % 10);
+  while (value /= 10);
+  return end;
+}
+
 NORETURN void fatal(const char *why) {
   static const char head[] = "rr-py core: ";
   u64 n = 0;

@@ -25,6 +25,8 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "rr_global": abi.Global,
     "rr_known_file": abi.KnownFile,
     "rr_known_files": abi.KnownFiles,
+    "rr_offer": abi.Offer,
+    "rr_offers": abi.Offers,
     "rr_msg": abi.MsgStruct,
     "rr_boot": abi.Boot,
     "rr_file_write": abi.FileWrite,
@@ -55,7 +57,7 @@ CONSTANTS = [
     "FD_COUNT",
     "RESTART", "SLOTS", "SLOT_SIZE", "SLOT_EVENTS", "SLOT_EVENTS_OFF", "SLOT_PAYLOAD_OFF",
     "SLOT_PAYLOAD_MAX", "FILL_MIN", "FILL_MAX", "FILLS_MAX",
-    "FILES", "FILES_MAX", "FILE_SITES_MAX", "GLOBAL_SIZE",
+    "FILES", "FILES_MAX", "FILE_SITES_MAX", "OFFERS_MAX", "GLOBAL_SIZE",
     "RING_CTL", "RING_SIZE", "TURN_WORDS", "RING_MAGIC", "GLOBAL_MAGIC",
 ]  # fmt: skip
 

@@ -65,6 +65,25 @@ def test_unchanged_system_file_is_mapped_itself(tmp_path: Path) -> None:
         assert provider.get(1, 2, 0, shared=False).fd == content.fd
 
 
+def test_what_others_may_open_by_its_number_stays_open(tmp_path: Path) -> None:
+    """GIVEN more files than are kept open WHEN all are asked for, twice THEN the lasting ones are always the
+    same descriptor, and the others come and go."""
+    entries = []
+    for number in range(1, abi.OFFERS_MAX + contents._OPEN_MAX + 20):
+        file = tmp_path / f"lib{number}.so"
+        file.write_bytes(b"%d" % number)
+        entries.append(system_entry(file, number=number))
+    with trace_with(tmp_path, entries, []) as provider:
+        first = {entry.number: provider.get(entry.number, 1, 0, shared=False) for entry in entries}
+        lasting = {number: content for number, content in first.items() if content.lasting}
+        assert len(lasting) == abi.OFFERS_MAX
+        for entry in entries:
+            content = provider.get(entry.number, 1, 0, shared=False)
+            assert os.pread(content.fd, 10, 0) == b"%d" % entry.number
+            assert content == lasting.get(entry.number, content)
+        assert len(provider._open) <= contents._OPEN_MAX + 1
+
+
 def test_touched_system_file_is_taken_for_its_hash(tmp_path: Path) -> None:
     """GIVEN the same content with another time WHEN asked THEN it will do."""
     file = tmp_path / "lib.so"

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from interposer.channel import Channel, Message
+from recorder import RecordOptions, record
 from replayer import scope
+from replayer.domain import LiveDomain
 from replayer.errors import CoreError
 from replayer.launch import Group, fd_base
 from replayer.supervisor import Supervisor
@@ -71,6 +74,32 @@ def test_core_that_cannot_be_executed(tmp_path: Path) -> None:
             supervisor.start()
         supervisor.close()
     assert no_children()
+
+
+def test_no_program_asks_for_the_files_it_begins_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIVEN a recording of ten programs that map the same files WHEN replayed THEN none asks for its own file
+    and the linker's, and the rest is asked for by those that begin at the same time as the first."""
+    path, asked = tmp_path / "t.bin", list[int]()
+    command = ["/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do /bin/true; done"]
+    record(RecordOptions(command=command, trace=path, version="test"))
+    need_file = Supervisor._need_file
+
+    def spy(self: Supervisor, domain: LiveDomain, channel: Channel, message: Message) -> None:
+        asked.append(message.a)
+        need_file(self, domain, channel, message)
+
+    monkeypatch.setattr(Supervisor, "_need_file", spy)
+    with TraceReader.open(path) as reader:
+        supervisor = Supervisor(reader, scope.whole(reader), echo=None, verify=False, timeout=60)
+        supervisor.start()
+        supervisor.run()
+        supervisor.close()
+        assert len(supervisor.domains) == 10 and supervisor.diverged is None
+        assert supervisor.over
+        booted = {one.file for info in reader.domains.values() if info.boot for one in info.boot.mappings}
+        assert asked and not booted & set(asked)
 
 
 def test_hidden_descriptors_arrive_at_their_places(tmp_path: Path) -> None:
