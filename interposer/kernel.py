@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from contextlib import suppress
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
@@ -25,7 +26,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 _PR_SET_SYSCALL_USER_DISPATCH = 59
 _ARCH_SET_CPUID = 0x1012
+_FUTEX_WAIT = 0
 _FUTEX_WAKE = 1
+_NSEC = 1_000_000_000
 _ALL = 0x7FFFFFFF
 
 
@@ -40,6 +43,20 @@ def _call(number: int, *arguments: int) -> int:
 def futex_wake(address: int) -> int:
     """Wake everyone who waits on the 32-bit word at `address` (shared memory). Returns how many waited."""
     return _call(_SYS_FUTEX, address, _FUTEX_WAKE, _ALL, 0, 0, 0)
+
+
+class _TimeSpec(ctypes.Structure):
+    _fields_ = (("sec", ctypes.c_long), ("nsec", ctypes.c_long))
+
+
+def futex_wait(address: int, value: int, seconds: float) -> None:
+    """Sleep until somebody wakes the 32-bit word at `address` (shared memory), unless it is not `value`.
+
+    For so long at the most; a signal may end it early. Other threads run meanwhile.
+    """
+    timeout = _TimeSpec(*divmod(int(seconds * _NSEC), _NSEC))
+    with suppress(BlockingIOError, InterruptedError, TimeoutError):
+        _call(_SYS_FUTEX, address, _FUTEX_WAIT, value, ctypes.addressof(timeout), 0, 0)
 
 
 def tgkill(pid: int, tid: int, number: int) -> bool:

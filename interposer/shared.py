@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from interfaces import abi
 from interposer.errors import InterposerError
-from interposer.kernel import futex_wake
+from interposer.kernel import futex_wait, futex_wake
 
 _NSEC = 1_000_000_000
 
@@ -120,6 +120,13 @@ class Ring:
     def wake_slot(self, sequence: int) -> None:
         """Wake who waits for the slot's state to change."""
         futex_wake(ctypes.addressof(self.slot(sequence)))
+
+    def await_slot(self, sequence: int, seconds: float) -> None:
+        """Sleep until the slot may have become free, for so long at the most."""
+        slot = self.slot(sequence)
+        state = slot.state
+        if state != abi.SlotState.FREE:
+            futex_wait(ctypes.addressof(slot), state, seconds)
 
     def free_baton(self) -> None:
         """Take the baton from a task that is gone, and wake the tasks that wait for it."""

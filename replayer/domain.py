@@ -43,7 +43,7 @@ class LiveDomain:
 
     @classmethod
     def create(
-        cls, reader: TraceReader, info: DomainInfo, chunk_filter: ChunkFilter, stop_at: int
+        cls, reader: TraceReader, info: DomainInfo, chunk_filter: ChunkFilter | None, stop_at: int
     ) -> LiveDomain:
         """A domain whose ring holds the start of its log; TraceFormatError for a damaged first chunk."""
         ring, descriptor = Ring.create()

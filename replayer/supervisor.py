@@ -26,7 +26,7 @@ from replayer.contents import Contents
 from replayer.debugring import debug_area
 from replayer.domain import NEVER, LiveDomain, Task
 from replayer.errors import CoreError, LibraryTraceError, NothingToReplayError
-from replayer.feeder import ChunkFilter, unchanged
+from replayer.feeder import ChunkFilter
 from replayer.launch import Ended, Group, fd_base
 from replayer.output import Numbering, ProcessFilter, Turns, shown
 from replayer.scope import Scope
@@ -444,9 +444,9 @@ class Supervisor:
             if not needed and parent in self.domains:
                 self._end_domain(self.domains[parent])
 
-    def _filter(self, number: int) -> ChunkFilter:
+    def _filter(self, number: int) -> ChunkFilter | None:
         if self.debugging or self._echo is None or self.scope.echoed is None:
-            return unchanged
+            return None
         if number not in self.scope.echoed:
             return ProcessFilter(None, None)
         own = self.reader.domains[number].pid == self.scope.pid
@@ -468,8 +468,6 @@ class Supervisor:
     def _on_message(self, domain: LiveDomain, channel: Channel, received: Received) -> None:
         message = received.message
         match message.type:
-            case abi.Msg.SEALED:
-                domain.feeder.freed()
             case abi.Msg.NEED_FILE:
                 self._need_file(domain, channel, message)
             case abi.Msg.TASK:

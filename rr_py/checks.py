@@ -310,18 +310,22 @@ def check_proc() -> Check:
 
 
 def check_core() -> Check:
-    """Whether the interposer's core, the one compiled part, is where the package has it."""
+    """Whether the compiled parts, the interposer's core and the trace's codec, are where the package has
+    them."""
     from interposer import image_path
+    from tracefile.planes import check_library
 
+    needed = "the compiled core rr_core and the trace's codec in the package"
     try:
         path = image_path()
         start = Path(path).read_bytes()[:4]
+        check_library()
     except Exception as why:
         return Check(
             "core",
             "fail",
             str(why).splitlines()[0],
-            "the compiled core rr_core in the package",
+            needed,
             "Install the wheel again: pip install --force-reinstall rr-py",
         )
     good = start == b"\x7fELF"
@@ -329,6 +333,6 @@ def check_core() -> Check:
         "core",
         "ok" if good else "fail",
         str(path),
-        "the compiled core rr_core in the package",
+        needed,
         "" if good else "Install the wheel again: pip install --force-reinstall rr-py",
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from interfaces import abi
 from interfaces.abi import EVENT_SIZE, Region, parse_regions
 from interfaces.arrays import numpy
+from tracefile.planes import StoredEvents
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,45 +45,55 @@ class EventView(NamedTuple):
 class Chunk:
     """Consecutive events of one domain.
 
-    `events` is a read-only array of EVENT_DTYPE, made when it is first asked for; `raw` are its bytes. The
-    payload is read from the file when it is first asked for, so that going through headers alone stays fast.
+    `events` is a read-only array of EVENT_DTYPE, made when it is first asked for; `raw` are its bytes, put
+    together from the planes they are stored as when they are first asked for. The payload is read from the
+    file when it is first asked for, so that going through headers alone stays fast.
     `fail` makes the TraceFormatError for events that point outside it.
     """
 
-    __slots__ = ("_events", "_fail", "_payload", "_raw", "domain", "first_event")
+    __slots__ = ("_events", "_fail", "_payload", "_raw", "_stored", "domain", "first_event")
 
     def __init__(
         self,
         domain: int,
         first_event: int,
-        events: EventArray | bytes,
+        events: EventArray | bytes | StoredEvents,
         payload: Callable[[], bytes],
         fail: Callable[[str], Exception],
     ) -> None:
         self.domain = domain
         self.first_event = first_event
         self._raw = events if isinstance(events, bytes) else None
-        self._events = None if isinstance(events, bytes) else events
+        self._stored = events if isinstance(events, StoredEvents) else None
+        self._events = None if isinstance(events, bytes | StoredEvents) else events
         self._payload = payload
         self._fail = fail
 
     def __len__(self) -> int:
+        if self._stored is not None:
+            return self._stored.events
         return len(self._raw) // EVENT_SIZE if self._raw is not None else len(self.events)
 
     @property
     def events(self) -> EventArray:
         """The events as an array."""
         if self._events is None:
-            assert self._raw is not None
-            self._events = events_from(self._raw)
+            self._events = events_from(self.raw)
         return self._events
 
     @property
     def raw(self) -> bytes:
         """The events as the bytes of struct rr_event."""
         if self._raw is None:
-            self._raw = self.events.tobytes()
+            self._raw = self._stored.raw() if self._stored is not None else self.events.tobytes()
         return self._raw
+
+    def copy_events(self, target: memoryview) -> None:
+        """Write the events into `target`, of exactly their size: quicker than asking for `raw`."""
+        if self._raw is None and self._stored is not None:
+            self._stored.copy_to(target)
+        else:
+            target[:] = self.raw
 
     def __repr__(self) -> str:
         return f"<Chunk domain {self.domain}, events {self.first_event}..{self.end_event - 1}>"
@@ -103,8 +114,7 @@ class Chunk:
         skip = number - self.first_event
         if skip <= 0:
             return self
-        rest = self._raw[skip * EVENT_SIZE :] if self._raw is not None else self.events[skip:]
-        return Chunk(self.domain, number, rest, self._payload, self._fail)
+        return Chunk(self.domain, number, self.raw[skip * EVENT_SIZE :], self._payload, self._fail)
 
     def event_payload(self, i: int) -> bytes:
         """The payload of the chunk's event `i`, counted from 0 within the chunk."""

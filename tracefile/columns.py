@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tracefile.chunk import events_from
-from tracefile.codec import CodecError, decompress
-from tracefile.layout import EVENT_SIZE, ChunkType, Codec
+from tracefile.codec import CodecError, decompress, decompress_events, has_planes
+from tracefile.layout import ChunkType
 from tracefile.reader import TraceReader
 
-_WORDS = EVENT_SIZE // 8
 _WHOLE = {"ip": 1, "result": 8, "time_in": 9, "time_out": 10} | {f"arg{i}": 2 + i for i in range(6)}
 _PARTS = {
     "task": (0, "<u4", 0), "kind": (0, "u1", 4), "flags": (0, "u1", 5), "nr": (0, "<u2", 6),
@@ -31,16 +30,15 @@ COLUMNS = (*_WHOLE, *_PARTS)
 class ChunkColumns:
     """The chunk of a domain that begins with event `first`; see `DomainInfo.firsts`.
 
-    `words` are the words of events that are asked for, as chunks that share it have found out: only they are
-    kept. What is decompressed goes at once, so that the next chunk finds its memory in the processor's cache.
+    `words` are the words of events that are asked for, as chunks that share it have found out: they are
+    decoded at once. What is decompressed goes then, so that the next chunk finds its memory in the
+    processor's cache.
 
     Raises KeyError for an unknown domain, IndexError where no chunk begins so, TraceFormatError where the
     chunk is damaged.
     """
 
-    def __init__(
-        self, reader: TraceReader, domain: int, first: int, words: set[int] | None = None
-    ) -> None:
+    def __init__(self, reader: TraceReader, domain: int, first: int, words: set[int] | None = None) -> None:
         info = reader.domains[domain]
         position = bisect.bisect_left(info.firsts, first)
         if position == len(info.firsts) or info.firsts[position] != first:
@@ -61,7 +59,6 @@ class ChunkColumns:
         ):
             self._source.fail(self._offset, f"events {first} to {end - 1} of domain {domain} should be here")
         self._words = words if words is not None else set()
-        self._planes: dict[int, npt.NDArray[np.uint8]] = {}
         self._events: npt.NDArray[np.void] | None = None
         self._decoded: dict[int, npt.NDArray[np.uint64]] = {}
         self._load()
@@ -91,30 +88,19 @@ class ChunkColumns:
     def _load(self) -> None:
         header = self._header
         stored = self._source.stored_a(self._offset, header)
-        shuffled = header.codec_a == Codec.ZSTD_EVENTS
         try:
-            raw = decompress(Codec.ZSTD if shuffled else header.codec_a, stored, header.raw_a)
+            if not has_planes(header.codec_a):
+                self._events = events_from(decompress(header.codec_a, stored, header.raw_a))
+                return
+            events = decompress_events(header.codec_a, stored, header.raw_a)
         except CodecError as error:
             self._source.fail(self._offset, str(error))
-        if shuffled:
-            planes = np.frombuffer(raw, np.uint8).reshape(_WORDS, 8, header.count)
-            self._planes = {number: planes[number].copy() for number in self._words}
-        else:
-            self._events = events_from(raw)
+        for number in self._words - self._decoded.keys():
+            self._decoded[number] = np.frombuffer(events.column(number), "<u8")
 
     def _word(self, number: int) -> npt.NDArray[np.uint64]:
-        """One 64-bit column; `tracefile.codec.EventShuffler` describes how it is stored."""
-        found = self._decoded.get(number)
-        if found is None:
-            if number not in self._planes:
-                self._words.add(number)
-                self._load()
-            planes = self._planes.pop(number)
-            if planes[:, 1:].any():
-                delta = np.ascontiguousarray(planes.T).view("<u8").reshape(-1)
-                found = np.cumsum(delta, dtype=np.uint64)
-            else:
-                value = np.frombuffer(planes[:, 0].tobytes(), "<u8")[0]
-                found = np.full(self._header.count, value, np.uint64)
-            self._decoded[number] = found
-        return found
+        """One 64-bit column."""
+        if number not in self._decoded:
+            self._words.add(number)
+            self._load()
+        return self._decoded[number]

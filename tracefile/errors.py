@@ -6,6 +6,7 @@ RrPyError                     (interfaces.errors)
     TraceWriteError           the trace cannot be written; `errno` says why
       TraceExistsError        there is a file of that name already
     TraceMissingError         no trace of that name, or none in the folder
+    CodecMissingError         the compiled part of the format was not installed
     FileChangedError          a file that the trace refers to is not what was recorded
 """
 
@@ -78,6 +79,16 @@ class TraceExistsError(TraceWriteError):
 
 class TraceMissingError(TraceError):
     """There is no trace to read."""
+
+
+class CodecMissingError(TraceError):
+    """The shared object that takes events apart is missing, or cannot be loaded."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"the compiled codec cannot be used: {path}: {why}",
+            "Install it again: pip install --force-reinstall rr-py (in its source: make -C interposer/core).",
+        )
 
 
 class FileChangedError(TraceError):

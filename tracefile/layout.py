@@ -57,9 +57,15 @@ class Codec(IntEnum):
     RAW = 0
     ZSTD = 1
     ZSTD_EVENTS = 2
-    """zstd over events turned into byte planes of column differences (see `codec.EventShuffler`)."""
+    """zstd over events turned into byte planes of column differences, all of them. No longer written."""
     ZSTD_REPEATS = 3
     """zstd over a payload without the pieces that earlier chunks have (see `repeats`)."""
+    ZSTD_PACKED = 4
+    """zstd over events turned into byte planes of column differences, without those of zeros (`planes`)."""
+
+
+_OF_EVENTS = (Codec.ZSTD_EVENTS, Codec.ZSTD_PACKED)
+_COMPRESSED = (Codec.ZSTD, *_OF_EVENTS, Codec.ZSTD_REPEATS)
 
 
 class ChunkFlag(IntFlag):
@@ -252,9 +258,9 @@ def header_problem(h: ChunkHeader) -> str:
         if codec == Codec.RAW:
             if stored != raw:
                 return f"section {name} is stored as it is but claims {raw} raw and {stored} stored bytes"
-        elif codec not in (Codec.ZSTD, Codec.ZSTD_EVENTS, Codec.ZSTD_REPEATS) or stored > raw:
+        elif codec not in _COMPRESSED or stored > raw:
             return f"section {name} has codec {codec} and {stored} stored bytes for {raw} raw ones"
-    if h.codec_b == Codec.ZSTD_EVENTS or (h.codec_a == Codec.ZSTD_EVENTS and h.type != ChunkType.EVENTS):
+    if h.codec_b in _OF_EVENTS or (h.codec_a in _OF_EVENTS and h.type != ChunkType.EVENTS):
         return "the codec of events is used for something else"
     if h.codec_a == Codec.ZSTD_REPEATS or (h.codec_b == Codec.ZSTD_REPEATS and h.type != ChunkType.EVENTS):
         return "the codec of repeated payload is used for something else"

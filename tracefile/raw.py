@@ -5,19 +5,13 @@ For a replay's few questions a slice of every 96th byte and a search in it do as
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
-from operator import add
 
 from interfaces.abi import EVENT_SIZE, Event
 
 KIND_AT = Event.kind.offset
 FLAGS_AT = Event.flags.offset
 NR_AT = Event.nr.offset
-_WORDS = EVENT_SIZE // 4
-_OFFSET_AT = Event.payload_off.offset // 4
-_LENGTH_AT = Event.payload_len.offset // 4
-_PLACE = Event.payload_off.offset // 8
 
 
 def marker(octets: Iterable[int]) -> bytes:
@@ -38,17 +32,3 @@ def rows(raw: bytes, at: int, table: bytes) -> Iterator[int]:
 def event(raw: bytes, row: int) -> Event:
     """A copy of one event."""
     return Event.from_buffer_copy(raw, row * EVENT_SIZE)
-
-
-def payload_end(raw: bytes) -> int:
-    """The payload bytes that at least one event's payload needs; 0 without events."""
-    if not raw:
-        return 0
-    if "numpy" in sys.modules:
-        from tracefile.chunk import events_from
-
-        place = events_from(raw).view("<u8").reshape(-1, EVENT_SIZE // 8)[:, _PLACE]
-        return int(((place & 0xFFFFFFFF) + (place >> 32)).max())
-    words = memoryview(raw).cast("I")
-    ends: Iterator[int] = map(add, words[_OFFSET_AT::_WORDS].tolist(), words[_LENGTH_AT::_WORDS].tolist())
-    return max(ends)

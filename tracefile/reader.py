@@ -337,7 +337,7 @@ class TraceReader:
                 payload.append(self.section_b(offset, header))
             return payload[0]
 
-        events = source.section_a(offset, header)
+        events = source.events_a(offset, header)
         return Chunk(
             info.domain, first, events, load_payload, lambda what: TraceFormatError(self.path, offset, what)
         )

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from typing import NoReturn
 
-from tracefile.codec import CodecError, decompress, decompress_repeats
+from tracefile.codec import CodecError, decompress, decompress_events, decompress_repeats, has_planes
 from tracefile.errors import TraceFormatError, TraceMissingError
 from tracefile.layout import (
     CHUNK_MAGIC,
@@ -30,6 +30,7 @@ from tracefile.layout import (
     unpack_header,
     unpack_trailer,
 )
+from tracefile.planes import StoredEvents
 
 _ZERO_TAIL_MAX = 64 << 20
 _EVENTS = int(ChunkType.EVENTS)
@@ -103,6 +104,15 @@ class Source:
     def section_a(self, offset: int, header: ChunkHeader) -> bytes:
         """The raw bytes of section A of the chunk at `offset`."""
         return self._decoded(offset, self.stored_a(offset, header), header.codec_a, header.raw_a)
+
+    def events_a(self, offset: int, header: ChunkHeader) -> bytes | StoredEvents:
+        """The events of section A of the chunk at `offset`, as planes where they are stored so."""
+        if not has_planes(header.codec_a):
+            return self.section_a(offset, header)
+        try:
+            return decompress_events(header.codec_a, self.stored_a(offset, header), header.raw_a)
+        except CodecError as error:
+            self.fail(offset, str(error))
 
     def section_b(self, offset: int, header: ChunkHeader) -> bytes:
         """The raw bytes of section B of the chunk at `offset`."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from interfaces.errors import RrPyError
 from tracefile.errors import TraceExistsError, TraceWriteError
 from tracefile.fields import dump_json, load_json
 from tracefile.layout import (
@@ -338,6 +339,8 @@ class TraceWriter:
     def _check(self) -> None:
         if self._error is not None:
             self._told = True
+            if isinstance(self._error, RrPyError):
+                raise self._error
             code = (self._error.errno or errno.EIO) if isinstance(self._error, OSError) else errno.EIO
             raise TraceWriteError(str(self.path), code) from self._error
 
@@ -394,7 +397,7 @@ class TraceWriter:
     def _work(self) -> None:
         try:
             self._compressor.adapt(0.0)
-        except ImportError as error:
+        except (ImportError, RrPyError) as error:
             self._failed(error)
         while self._await_jobs():
             while (job := self._next_job()) is not None:

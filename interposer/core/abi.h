@@ -354,7 +354,7 @@ enum rr_msg_type {
   /* core -> recorder */
   RR_M_HELLO_EXEC = 1, /* on RR_FD_HELLO; fds: ring memfd, control socket. a = domain */
   RR_M_HELLO_FORK = 2, /* same, from a forked child. a = domain, b = parent's domain, c = parent's pid, d = 1: same domain (no ring fd) */
-  RR_M_SEALED = 3,     /* a = sequence of the sealed slot. No answer */
+  RR_M_SEALED = 3,     /* recording: a = sequence of the sealed slot. No answer */
   RR_M_EXEC = 4,       /* a = new domain, b = tasks of the domain that end when it succeeds;
                           answered when the caller is seized: result 0, or -1: cannot trace, exec unrecorded */
   RR_M_EXEC_FAILED = 5,/* the recorder detaches; answered after */

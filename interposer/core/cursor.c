@@ -31,7 +31,6 @@ struct rr_event *next_event(struct thread *th) {
     if (slot->last) return NULL;
     __atomic_store_n(&slot->state, RR_SLOT_FREE, __ATOMIC_RELEASE);
     futex_wake(&slot->state, 1);
-    tell(RR_M_SEALED, RING->sequence);
     RING->sequence++;
   }
 }

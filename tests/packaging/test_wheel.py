@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
@@ -34,7 +35,20 @@ def test_the_wheel_holds_the_packages_the_core_and_the_licence(wheel: Path) -> N
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     compiled_by_frida = "interposer/library/"
     ours = [name for name in names if not name.startswith(compiled_by_frida)]
-    assert not [name for name in ours if name.endswith((".so", ".c", ".h", ".S", ".pyc"))]
+    codec = "tracefile/_native/planes.so"
+    assert codec in names
+    assert not [name for name in ours if name.endswith((".so", ".c", ".h", ".S", ".pyc")) and name != codec]
+
+
+def test_the_codec_needs_no_library(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        elf = ELFFile(io.BytesIO(archive.read("tracefile/_native/planes.so")))
+        symbols = elf.get_section_by_name(".dynsym")
+        dynamic = elf.get_section_by_name(".dynamic")
+        assert isinstance(symbols, SymbolTableSection) and isinstance(dynamic, DynamicSection)
+        undefined = [symbol.name for symbol in symbols.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"]
+        assert undefined == [""]
+        assert not [tag for tag in dynamic.iter_tags() if tag.entry.d_tag in ("DT_NEEDED", "DT_TEXTREL")]
 
 
 def test_the_core_is_one_static_program_that_needs_no_library(wheel: Path) -> None:

@@ -20,10 +20,9 @@ from tracefile.chunk import events_from
 class Consumer(threading.Thread):
     """Reads a ring the way the core does; `events` are (slot sequence, event number, args[0], payload)."""
 
-    def __init__(self, ring: Ring, feeder: Feeder) -> None:
+    def __init__(self, ring: Ring) -> None:
         super().__init__(daemon=True)
         self.ring = ring
-        self.feeder = feeder
         self.events: list[tuple[int, int, int, bytes]] = []
         self.most_sealed = 0
 
@@ -44,7 +43,7 @@ class Consumer(threading.Thread):
             if slot.last:
                 return
             slot.state = abi.SlotState.FREE
-            self.feeder.freed()
+            self.ring.wake_slot(sequence)
             sequence += 1
 
 
@@ -83,7 +82,7 @@ def test_many_chunks_come_out_whole_and_in_order(ring: Ring, tmp_path: Path) -> 
     path = write_trace(tmp_path / "t.bin", list(zip(firsts, sizes, strict=True)))
     with TraceReader.open(path) as reader:
         feeder = Feeder(ring, reader.chunks(1), str(path))
-        consumer = Consumer(ring, feeder)
+        consumer = Consumer(ring)
         feeder.start()
         consumer.start()
         consumer.join()
@@ -169,7 +168,7 @@ def test_damage_later_ends_the_log_there(ring: Ring) -> None:
         raise fail("checksum")
 
     feeder = Feeder(ring, chunks(), "t.bin")
-    consumer = Consumer(ring, feeder)
+    consumer = Consumer(ring)
     feeder.start()
     consumer.start()
     consumer.join()

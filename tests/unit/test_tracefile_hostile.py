@@ -210,7 +210,7 @@ def frame(raw: bytes, write_content_size: bool = True) -> bytes:
     ],
     ids=["bomb", "too few", "no size", "more", "cut", "skippable", "noise", "empty"],
 )
-@pytest.mark.parametrize("codec", [Codec.ZSTD, Codec.ZSTD_EVENTS])
+@pytest.mark.parametrize("codec", [Codec.ZSTD, Codec.ZSTD_EVENTS, Codec.ZSTD_PACKED])
 def test_compressed_data_that_lies(tmp_path: Path, stored: bytes, codec: Codec) -> None:
     forge = basic()
     raw = SECTION_MAX // 96 * 96 if len(stored) > 96 * 5 else 96 * 5

@@ -23,7 +23,7 @@ from tracefile import (
     TraceWriter,
     blob_digest,
 )
-from tracefile.codec import Compressor, EventShuffler, decompress, unshuffle_events
+from tracefile.codec import Compressor
 from tracefile.fields import Json, dump_json, load_json
 from tracefile.layout import BLOB_PIECE, EVENT_SIZE, Codec
 
@@ -43,33 +43,6 @@ def path_in(folder: Path) -> Path:
 
 
 many = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
-
-
-@given(st.binary(min_size=EVENT_SIZE, max_size=40 * EVENT_SIZE))
-def test_shuffled_events_come_back(data: bytes) -> None:
-    events = data[: len(data) // EVENT_SIZE * EVENT_SIZE]
-    shuffler = EventShuffler()
-    for _ in range(2):
-        assert unshuffle_events(bytes(shuffler.shuffle(events))) == events
-
-
-@given(st.integers(1, 300), st.integers(0, 2**64 - 1), st.integers(0, 11))
-def test_one_changing_column_comes_back(count: int, step: int, column: int) -> None:
-    words = np.zeros((count, 12), "<u8")
-    words[:, column] = np.arange(count, dtype=np.uint64) * np.uint64(step)
-    codec, stored = Compressor().events(words.tobytes())
-    assert decompress(codec, stored, count * EVENT_SIZE) == words.tobytes()
-
-
-@given(
-    st.integers(0, 2**64 - 1),
-    st.lists(st.sampled_from([0, 1, -1, 127, -128, 128, -129, 255, 256, 1 << 40, -(1 << 63)]), max_size=40),
-    st.integers(0, 11),
-)
-def test_differences_at_the_edges_of_an_octet_come_back(first: int, steps: list[int], column: int) -> None:
-    words = np.zeros((len(steps) + 1, 12), "<u8")
-    words[:, column] = [value % 2**64 for value in itertools.accumulate(steps, initial=first)]
-    assert unshuffle_events(bytes(EventShuffler().shuffle(words.tobytes()))) == words.tobytes()
 
 
 def test_noise_is_stored_as_it_is() -> None:
