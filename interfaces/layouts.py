@@ -284,6 +284,15 @@ layout("rtc_time",
        size=36)  # fmt: skip
 layout("hd_geometry", "heads:u8 sectors:u8 cylinders:u16 start:u64", size=16)
 layout("vt_stat", "v_active:u16 v_signal:u16 v_state:u16", size=6)
+layout("vt_sizes", "v_rows:u16 v_cols:u16 v_scrollsize:u16", size=6)
+layout("kbentry", "kb_table:u8 kb_index:u8 kb_value:x16", size=4)
+layout("kbsentry", "kb_func:u8 kb_string:u8[512]", size=513)
+layout("kbkeycode", "scancode:u32 keycode:u32", size=8)
+layout("kbd_repeat", "delay:s32 period:s32", size=8)
+layout("unimapdesc", "entry_ct:u16 entries:ptr", size=16)
+layout("unimapinit", "advised_hashsize:u16 advised_hashstep:u16 advised_hashlevel:u16", size=6)
+layout("uniscrnmap", "map:x16[256]", size=512)
+layout("console_cmap", "map:x8[48]", size=48)
 layout("vt_mode", "mode:u8 waitv:u8 relsig:s16 acqsig:s16 frsig:s16", size=8)
 opaque(
     serial_struct=72, serial_rs485=32, hd_driveid=512, loop_info=168, loop_info64=232, loop_config=304,

@@ -21,6 +21,7 @@ _SYS_TGKILL = 234
 _SYS_FUTEX = 202
 
 _ADDR_NO_RANDOMIZE = 0x0040000
+_ASKED_FOR_FIXED = 0x0080000  # a bit without a meaning on x86, as in core/record.c
 _PERSONALITY_QUERY = 0xFFFFFFFF
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
@@ -72,7 +73,8 @@ def disable_aslr() -> bool:
     """Give this process and what it execs fixed addresses; False where a sandbox refuses."""
     try:
         persona = _call(_SYS_PERSONALITY, _PERSONALITY_QUERY)
-        _call(_SYS_PERSONALITY, persona | _ADDR_NO_RANDOMIZE)
+        asked = _ASKED_FOR_FIXED if persona & _ADDR_NO_RANDOMIZE else 0
+        _call(_SYS_PERSONALITY, persona | _ADDR_NO_RANDOMIZE | asked)
     except OSError:
         return False
     return True

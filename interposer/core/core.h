@@ -46,13 +46,14 @@ s64 rr_call_interruptible(s64 nr, const u64 *args);
 int rr_copy(void *to, const void *from, u64 bytes);
 s64 rr_strcopy(char *to, const char *from, u64 cap);
 int rr_load64(u64 *to, const void *from);
+int rr_touch(void *at);
 int rr_equal(const void *a, const void *b, u64 bytes);
 s64 rr_clone(u64 flags, u64 stack, u64 ptid, u64 ctid, u64 tls, void *child);
 NORETURN void rr_exit_thread(u64 code);
 s64 rr_vdso_call(void *function, u64 clock, struct timespec *to);
 extern char rr_exit_begin[], rr_exit_syscall[], rr_exit_pending[], rr_int_begin[], rr_int_syscall[], rr_int_pending[];
 extern char rr_copy_at[], rr_copy_fail[], rr_strcopy_at[], rr_strcopy_fail[], rr_load64_at[], rr_load64_fail[];
-extern char rr_equal_at[], rr_equal_fail[];
+extern char rr_equal_at[], rr_equal_fail[], rr_touch_at[], rr_touch_fail[];
 
 /* ---- per process: what threads of one process share (a vfork child has its own) ---- */
 #define MAX_SHARED_MAPS 4096

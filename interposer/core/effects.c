@@ -267,13 +267,14 @@ static u64 scratch_area(struct thread *th, u64 bytes) {
   return address;
 }
 
+/* Memory that cannot be written stays the kernel's to refuse: it takes nothing out of a pipe or socket then. */
 static u64 redirect(struct redirects *r, u64 app, u64 bytes) {
   if (!app || !bytes || r->count >= 1100) return app;
   for (u32 i = 0; i < r->count; i++)
     if (app >= r->pieces[i].app && app + bytes <= r->pieces[i].app + r->pieces[i].bytes)
       return r->pieces[i].scratch + (app - r->pieces[i].app);
   u64 start = (r->at + 15) & ~15ul;
-  if (start + bytes > r->end) return app;
+  if (start + bytes > r->end || rr_touch((void *)app)) return app;
   r->at = start + bytes;
   struct piece *piece = &r->pieces[r->count++];
   piece->app = app;

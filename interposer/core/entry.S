@@ -144,6 +144,17 @@ rr_load64_fail:
         movl $1, %eax
         ret
 
+/* int rr_touch(void *at): 0 where a byte can be written (it keeps its value, whoever else writes), 1 where not. */
+        .globl rr_touch, rr_touch_at, rr_touch_fail
+rr_touch:
+rr_touch_at:
+        lock orb $0, (%rdi)
+        xorl %eax, %eax
+        ret
+rr_touch_fail:
+        movl $1, %eax
+        ret
+
 /* int rr_equal(const void *a, const void *b, u64 bytes): 1 same, 0 different, 2 where memory is missing. */
         .globl rr_equal, rr_equal_at, rr_equal_fail
 rr_equal:

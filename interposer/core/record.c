@@ -39,6 +39,21 @@ static void clean_masks(u64 nr, const u64 *args, u64 *kernel_args, struct masks 
   kernel_args[at] = (u64)&m->mask;
 }
 
+/* Addresses are not randomised while recording. Whether the program asked for that itself, as some do before they
+ * execute themselves again, is kept in a bit without a meaning on x86, which execve and fork hand on as that one. */
+#define ADDR_NO_RANDOMIZE 0x40000ul
+#define ASKED_FOR 0x80000ul
+
+static u64 made_personality(u64 asked) {
+  if ((u32)asked == 0xffffffff) return asked;
+  u64 kept = (u64)SYS1(RR_NR_personality, 0xffffffff) & ADDR_NO_RANDOMIZE;
+  return (asked & ~ASKED_FOR) | kept | (asked & ADDR_NO_RANDOMIZE ? ASKED_FOR : 0);
+}
+
+static s64 shown_personality(s64 real) {
+  return (real & ~(s64)(ADDR_NO_RANDOMIZE | ASKED_FOR)) | (real & ASKED_FOR ? ADDR_NO_RANDOMIZE : 0);
+}
+
 static void report_once(u32 what, u64 nr, const u64 *args) {
   if (what == RR_REP_UNKNOWN_IOCTL) {
     report(what, args[rr_calls[nr].sub_arg], nr, 0);
@@ -222,6 +237,7 @@ static s64 record_once(struct thread *th, u64 nr, u64 *args, u64 ip, int *again)
   if (release && echo && written_at_once(nr, args)) release = 0;
   for (u32 i = 0; i < 6; i++) kernel_args[i] = args[i];
   if (fx.flags & RR_CF_MASK) clean_masks(nr, args, kernel_args, &masks);
+  if (nr == RR_NR_personality) kernel_args[0] = made_personality(args[0]);
   if (nr == RR_NR_sched_getaffinity || nr == RR_NR_sched_setaffinity) spread_out(1);
   save_lengths(&fx, args, lengths);
   s64 polled = release ? poll_once(nr, args) : RR_RESTART;
@@ -263,7 +279,7 @@ static s64 record_once(struct thread *th, u64 nr, u64 *args, u64 ip, int *again)
     seq |= th->held;
     rr_copy((void *)args[0], &seq, 8);
   }
-  if (nr == RR_NR_personality && result > 0) result &= ~0x40000l;
+  if (nr == RR_NR_personality && result >= 0) result = shown_personality(result);
   th->event.time_out = precise ? time_out : now_coarse();
   if (precise) th->event.flags |= RR_EF_PRECISE;
   if (result != RR_RESTART) log_outputs(th, &fx, args, result, lengths);

@@ -157,6 +157,7 @@ void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
 static u64 guarded(u64 ip) {
   if (ip == (u64)rr_copy_at) return (u64)rr_copy_fail;
   if (ip == (u64)rr_load64_at) return (u64)rr_load64_fail;
+  if (ip == (u64)rr_touch_at) return (u64)rr_touch_fail;
   if (ip == (u64)rr_equal_at) return (u64)rr_equal_fail;
   if (between(ip, rr_strcopy_at, rr_strcopy_at + 8)) return (u64)rr_strcopy_fail;
   return 0;

@@ -3,12 +3,19 @@
 #include <sys/personality.h>
 int main(int argc, char **argv) {
   if (argc > 1) {
-    printf("after exec %x\n", personality(0xffffffff) & ~0x40000u);
+    printf("after exec %x\n", personality(0xffffffff));
     return 0;
   }
-  printf("%x\n", personality(0xffffffff) & ~0x40000u);
-  SHOW(personality(READ_IMPLIES_EXEC) & ~0x40000);
-  printf("%x\n", personality(0xffffffff) & ~0x40000u);
+  printf("%x\n", personality(0xffffffff));
+  SHOW(personality(READ_IMPLIES_EXEC | ADDR_NO_RANDOMIZE));
+  printf("%x\n", personality(0xffffffff));
+  SHOW(personality(0));
+  printf("%x\n", personality(0xffffffff));
+  if (!fork()) { /* as programs do that need fixed addresses */
+    personality(ADDR_NO_RANDOMIZE);
+    execl("/proc/self/exe", "x", "y", NULL);
+  }
+  wait(NULL);
   fflush(stdout);
   execl("/proc/self/exe", "x", "y", NULL);
   return 1;

@@ -22,6 +22,10 @@ int main(void) {
   SHOW(read(slave, text, sizeof text));
   size.ws_row = 10;
   SHOW(ioctl(master, TIOCSWINSZ, &size));
+  char console[512]; /* requests of consoles: here they are not typewriter's */
+  struct { unsigned short count; void *entries; } map = {4, console};
+  SHOW(ioctl(slave, 0x4B66, &map)); /* GIO_UNIMAP, as Emacs asks */
+  SHOW(ioctl(slave, 0x4B70, console));
   int n;
   SHOW(ioctl(master, TIOCGPTN, &n) == 0 && n >= 0);
   pid_t child = forkpty(&master, NULL, NULL, NULL);

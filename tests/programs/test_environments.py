@@ -535,3 +535,14 @@ def test_a_program_that_writes_gs_ends_with_a_clear_message(programs: Programs, 
     recorded = rr.record(programs("segment"))
     assert recorded.status == 125
     assert b"the program has written the GS register" in recorded.err
+
+
+def test_fixed_addresses_that_the_user_asked_for_show(rr: Recorder, programs: Programs) -> None:
+    # GIVEN a shell whose programs have fixed addresses, as setarch -R makes one
+    rr.prefix = ["setarch", "-R"]
+    # WHEN a program asks for its personality
+    native = rr.native(programs("personalities"))
+    recorded = rr.record(programs("personalities"))
+    # THEN it sees that; the recorder's own wish for fixed addresses does not show elsewhere
+    assert native.out.startswith(b"40000\n") and recorded.out == native.out
+    assert rr.replay().out == native.out

@@ -11,10 +11,10 @@ import pytest
 from .conftest import PROGRAMS, Recorded
 
 SAME_AS_NATIVE = [
-    "clone_many", "clone_raw", "domain_kinds", "domain_killed", "domain_two_maps", "exec_from_thread",
-    "exit_blocked", "fork_threaded", "futex_ops", "join_detach", "kill_threads", "leader_first",
-    "mutex_killed", "mutex_processes", "mutexes", "queue_full", "stop_continue", "threads_500",
-    "threads_many",
+    "bad_buffers", "clone_many", "clone_raw", "domain_killed", "domain_kinds", "domain_two_maps",
+    "exec_from_thread", "exit_blocked", "fork_threaded", "futex_ops", "join_detach", "kill_threads",
+    "leader_first", "mutex_killed", "mutex_processes", "mutexes", "queue_full", "stop_continue",
+    "threads_500", "threads_many",
 ]  # fmt: skip
 """Those whose output does not depend on what happens when."""
 
