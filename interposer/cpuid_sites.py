@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import os
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -120,21 +122,20 @@ def search(data: bytes) -> Found:
     """The CPUID instructions in an ELF file, or in bare code where `data` is no ELF file."""
     try:
         elf = parse(data)
-        ranges = elf.code()
+        functions, ranges = _Functions(elf), elf.code()
     except ElfError:
-        elf, ranges = None, [(0, len(data))]
+        functions, ranges = None, [(0, len(data))]
     certain, likely = set[int](), set[int]()
     doubtful = False
-    described: list[bool] = []
     for start, end in ranges:
         at = data.find(CPUID, start, end)
         while at >= 0:
-            arrived = _from_its_function(data, elf, at)
+            arrived = _from_its_function(data, functions, at)
             if arrived:
                 certain.add(at)
             elif arrived is None:
                 votes = _votes(data, start, at)
-                if _is_likely(elf, votes, at, described):
+                if _is_likely(functions, votes, at):
                     likely.add(at)
                 elif _is_doubtful(votes) and _goes_on(data, at):
                     doubtful = True
@@ -150,9 +151,9 @@ def _read(fd: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _from_its_function(data: bytes, elf: Elf | None, at: int) -> bool | None:
+def _from_its_function(data: bytes, functions: _Functions | None, at: int) -> bool | None:
     """Whether the bytes are an instruction of the function around them; None where that is not known."""
-    start = _function_start(elf, at) if elf else None
+    start = functions.around(at) if functions else None
     if start is None or not 0 <= at - start <= _FUNCTION_MAX:
         return None
     return _arrives(data, start, at)
@@ -163,13 +164,9 @@ def _votes(data: bytes, lowest: int, at: int) -> list[bool | None]:
     return [_arrives(data, at - before, at) for before in range(1, _BEFORE_MAX) if at - before >= lowest]
 
 
-def _is_likely(elf: Elf | None, votes: list[bool | None], at: int, described: list[bool]) -> bool:
-    """`described` keeps, once it was needed, whether most of the file's code is described as functions."""
-    if elf and _function_start(elf, at) is None:
-        if not described:
-            described.append(_describes_its_code(elf))
-        if described[0]:
-            return False
+def _is_likely(functions: _Functions | None, votes: list[bool | None], at: int) -> bool:
+    if functions and functions.around(at) is None and functions.are_most_code:
+        return False
     decided = [vote for vote in votes[_BEFORE_MIN - 1 :] if vote is not None]
     return bool(decided) and sum(decided) >= _SYNC_RATIO * len(decided)
 
@@ -201,32 +198,46 @@ def _arrives(data: bytes, start: int, at: int) -> bool | None:
     return None
 
 
-def _function_start(elf: Elf, at: int) -> int | None:
-    """The file offset where the function around file offset `at` begins, if one is known."""
-    segment = next((s for s in elf.loads() if s.offset <= at < s.offset + s.filesz), None)
-    if segment is None:
-        return None
-    address = at - segment.offset + segment.vaddr
-    for frames in _frames(elf):
-        index = bisect.bisect_right(range(len(frames)), address, key=frames.start) - 1
-        if index >= 0 and address < frames.start(index) + frames.size(index):
-            return elf.file_offset(frames.start(index))
-    try:
-        starts = (
-            s.value for s in elf.symbols() if s.is_function and s.value <= address < s.value + max(s.size, 1)
-        )
-        start = max(starts, default=None)
-    except ElfError:
-        return None
-    return elf.file_offset(start) if start is not None else None
+class _Functions:
+    """Where a file's functions begin: by the unwind tables, or else by the symbols."""
 
+    def __init__(self, elf: Elf) -> None:
+        self._elf = elf
+        self._frames = list(_frames(elf))
 
-def _describes_its_code(elf: Elf) -> bool:
-    tables = list(_frames(elf))
-    if tables and not elf.is_stripped():
-        return True
-    described = sum(frames.size(i) for frames in tables for i in range(len(frames)))
-    return described >= _MOSTLY * sum(end - start for start, end in elf.code())
+    def around(self, at: int) -> int | None:
+        """The file offset where the function around file offset `at` begins, if one is known."""
+        segment = next((s for s in self._elf.loads() if s.offset <= at < s.offset + s.filesz), None)
+        if segment is None:
+            return None
+        address = at - segment.offset + segment.vaddr
+        for frames in self._frames:
+            index = bisect.bisect_right(range(len(frames)), address, key=frames.start) - 1
+            if index >= 0 and address < frames.start(index) + frames.size(index):
+                return self._elf.file_offset(frames.start(index))
+        index = bisect.bisect_right(self._symbols, (address, sys.maxsize)) - 1
+        while index >= 0 and self._ends[index] > address:
+            start, size = self._symbols[index]
+            if address < start + max(size, 1):
+                return self._elf.file_offset(start)
+            index -= 1
+        return None
+
+    @functools.cached_property
+    def _symbols(self) -> list[tuple[int, int]]:
+        return self._elf.functions()
+
+    @functools.cached_property
+    def _ends(self) -> list[int]:
+        """How far this symbol and those before it reach."""
+        return list(itertools.accumulate((start + max(size, 1) for start, size in self._symbols), max))
+
+    @functools.cached_property
+    def are_most_code(self) -> bool:
+        if self._frames and not self._elf.is_stripped():
+            return True
+        described = sum(frames.size(i) for frames in self._frames for i in range(len(frames)))
+        return described >= _MOSTLY * sum(end - start for start, end in self._elf.code())
 
 
 class _Frames:

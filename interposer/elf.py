@@ -131,14 +131,31 @@ class Elf(NamedTuple):
     def symbols(self) -> Iterator[Symbol]:
         """The full symbol table, or the dynamic one where that is all there is."""
         sections = self._sections()
+        for _, _, _, _, offset, size, link, *_ in self._symbol_tables(sections):
+            if link >= len(sections):
+                raise ElfError(f"symbol table links to section {link} of {len(sections)}")
+            yield from self._table(offset, size, sections[link][4], sections[link][5])
+
+    def functions(self) -> list[tuple[int, int]]:
+        """Linked address and size of each function that `symbols` has, ascending; much faster than these."""
+        found = []
+        for _, _, _, _, offset, size, *_ in self._symbol_tables(self._sections()):
+            table = bytes(self.data[offset : offset + size])
+            table = table[: len(table) // _SYMBOL.size * _SYMBOL.size]
+            found += [
+                (value, length)
+                for _, info, _, _, value, length in _SYMBOL.iter_unpack(table)
+                if info & 15 == _STT_FUNC
+            ]
+        return sorted(found)
+
+    @staticmethod
+    def _symbol_tables(sections: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """The sections of the full symbol table, or of the dynamic one where there is no other."""
         for wanted in (_SHT_SYMTAB, _SHT_DYNSYM):
-            tables = [s for s in sections if s[1] == wanted]
-            for _, _, _, _, offset, size, link, *_ in tables:
-                if link >= len(sections):
-                    raise ElfError(f"symbol table links to section {link} of {len(sections)}")
-                yield from self._table(offset, size, sections[link][4], sections[link][5])
-            if tables:
-                return
+            if tables := [s for s in sections if s[1] == wanted]:
+                return tables
+        return []
 
     def address(self, name: str) -> int | None:
         """The value of symbol `name` of the full symbol table; None where the table has no such string of

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interposer import cpuid_sites
-from interposer.elf import ElfError, parse
+from interposer.elf import Elf, ElfError, parse
 
 _SOURCE = """
 #include <cpuid.h>
@@ -130,6 +130,7 @@ def test_no_input_breaks_the_reader(tail: bytes, flips: list[tuple[int, int]]) -
         elf.interpreter()
         elf.file_offset(elf.entry)
         list(elf.symbols())
+        elf.functions()
     except ElfError:
         pass
 
@@ -141,3 +142,24 @@ def test_the_parts_of_a_program_are_read(tmp_path: Path) -> None:
     assert names["main"].is_function
     assert names["data"].size == 4
     assert elf.file_offset(names["data"].value) is not None
+    functions = [(symbol.value, symbol.size) for symbol in elf.symbols() if symbol.is_function]
+    assert elf.functions() == sorted(functions)
+
+
+def test_symbols_are_read_once_however_many_places_look_like_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # GIVEN a program whose functions are told by its symbols alone (GHC's have a million)
+    data = build(tmp_path, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables").read_bytes()
+    reads = list[Elf]()
+    read = Elf.functions
+
+    def functions(elf: Elf) -> list[tuple[int, int]]:
+        reads.append(elf)
+        return read(elf)
+
+    monkeypatch.setattr(Elf, "functions", functions)
+    # WHEN it is searched
+    assert cpuid_sites.find(data)
+    # THEN they are read once
+    assert len(reads) == 1
