@@ -103,12 +103,20 @@ def is_sure(tid: int, mappings: Iterable[Mapping], image: Image, memory: ptrace.
 
     That is so where nothing lies in its place and memory is not limited.
     """
+    return 0 if is_limited(tid) else place_in(mappings, image, memory)
+
+
+def is_limited(tid: int) -> bool:
+    """Whether mapping anything may fail for a limit, as far as can be told."""
     try:
-        limited = resource.prlimit(tid, resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        return resource.prlimit(tid, resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
     except OSError:
-        limited = True
-    if limited:
-        return 0
+        return True
+
+
+def place_in(mappings: Iterable[Mapping], image: Image, memory: ptrace.Memory) -> int:
+    """Where instructions may be put in a process with these mappings; 0 where there is no room, or where
+    something lies in the core's place."""
     low, high = image.text.address, image.data.address + image.data.length
     place = 0
     for mapping in mappings:
@@ -163,17 +171,24 @@ def inject_unwatched(
 
 
 def _apply(patches: Iterable[Patch], memory: ptrace.Memory) -> None:
-    """Write the patches, those of one page together: each write looks its page up anew."""
+    for patch in patches:
+        memory.write(patch.address, patch.data)
+
+
+def together(patches: Iterable[Patch], memory: ptrace.Memory) -> list[Patch]:
+    """Those of one page as one, with what lies between them: each write looks its page up anew."""
     pages: dict[int, list[Patch]] = {}
+    joined = []
     for patch in patches:
         pages.setdefault(patch.address & -_PAGE, []).append(patch)
-    for together in pages.values():
-        start = min(patch.address for patch in together)
-        end = max(patch.address + len(patch.data) for patch in together)
+    for page in pages.values():
+        start = min(patch.address for patch in page)
+        end = max(patch.address + len(patch.data) for patch in page)
         content = bytearray(memory.read(start, end - start))
-        for patch in together:
+        for patch in page:
             content[patch.address - start : patch.address - start + len(patch.data)] = patch.data
-        memory.write(start, content)
+        joined.append(Patch(start, bytes(content)))
+    return joined
 
 
 def _map_core(

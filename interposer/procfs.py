@@ -68,9 +68,14 @@ def _read(path: str) -> bytes:
         os.close(fd)
 
 
+def maps(pid: int) -> bytes:
+    """The maps file of `pid` as it is. Raises OSError."""
+    return _read(f"/proc/{pid}/maps")
+
+
 def mappings(pid: int) -> list[Mapping]:
     """Every mapping of `pid`, in order of address. Raises OSError."""
-    return parse_maps(_read(f"/proc/{pid}/maps").decode(errors="surrogateescape"))
+    return parse_maps(maps(pid).decode(errors="surrogateescape"))
 
 
 class Stat(NamedTuple):

@@ -66,6 +66,7 @@ class Execs:
         self._report = report
         self._left = left
         self._pending: dict[int, _Pending] = {}
+        self._programs: images.Programs = {}
 
     def __bool__(self) -> bool:
         return bool(self._pending)
@@ -155,7 +156,14 @@ class Execs:
         try:
             with images.memory_of(pid) as memory:
                 new = images.examine(
-                    pid, registers, pending.new_domain, parent, self._files, self._core, memory
+                    pid,
+                    registers,
+                    pending.new_domain,
+                    parent,
+                    self._files,
+                    self._core,
+                    memory,
+                    self._programs,
                 )
                 images.carry(new, self._core, memory)
         except (InjectError, OSError, TraceWriteError, Gone) as error:
@@ -174,7 +182,7 @@ class Execs:
         try:
             ptrace.detach(pid)
         finally:
-            self._add_domain(new.start)
+            self._add_domain(new.start())
         privilege = images.lost_privilege(new)
         if privilege:
             self._report(pending.new_domain, pid, privilege)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from interposer.filecache import FileCache
-from interposer.procfs import Mapping
 from tracefile import FileEntry, blob_digest, new_digest
 
 PROT_WRITE, PROT_EXEC = 2, 4
@@ -86,8 +85,6 @@ class FileTable:
 
     def __init__(self, sink: FileSink, owner: int = 0) -> None:
         """Files of user `owner` (root; a test has its own) in system folders count as the system's."""
-        self.images: dict[tuple[Mapping, Identity], tuple[int, list[int]]] = {}
-        """Of mappings of new images that show a system file: its number, and where CPUID instructions are."""
         self._sink = sink
         self._owner = owner
         self._known: dict[_Content, int] = {}

@@ -7,11 +7,10 @@ import os
 import stat
 import time
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import NamedTuple
 
-from interposer import bootimage, cpuid_sites, inject, ptrace
-from interposer.bootimage import ImageState
+from interposer import bootimage, cpuid_sites, inject, procfs, ptrace
+from interposer.bootimage import ImageState, Layout
 from interposer.errors import InjectError
 from interposer.image import Image
 from interposer.procfs import Mapping
@@ -22,6 +21,7 @@ _PROT = {"r": 1, "w": 2, "x": 4}
 _MAP_SHARED, _MAP_PRIVATE = 1, 2
 _AT_EUID, _AT_EGID = 12, 14
 _PIECE_MAX = 64 << 20
+_PROGRAMS_MAX = 256
 
 
 class Core(NamedTuple):
@@ -45,14 +45,73 @@ class Parent(NamedTuple):
     event: int | None
 
 
+class Program(NamedTuple):
+    """What is the same whenever the same files are executed at the same addresses.
+
+    `files`: what tells that they still are the same, by path; None where that is not certain. `patches`:
+    addresses of CPUID instructions, with TRAP first where there may be others; `writes` put the replacements
+    there. `place`: where instructions can be put that map the core, or 0.
+    """
+
+    layout: Layout
+    mappings: tuple[BootMapping, ...]
+    files: tuple[tuple[str, Identity], ...] | None
+    patches: tuple[int, ...]
+    writes: tuple[inject.Patch, ...]
+    place: int
+
+    def is_as_before(self) -> bool:
+        """Whether its files still are what they were."""
+        try:
+            return self.files is not None and all(
+                Identity.of(os.stat(path)) == identity for path, identity in self.files
+            )
+        except OSError:
+            return False
+
+
+Programs = dict[bytes, Program]
+"""By the text of /proc/PID/maps at the exec stop: without random addresses it is the same each time."""
+
+
 class NewImage(NamedTuple):
     """An image that has been looked at and may now carry the core."""
 
     pid: int
     registers: ptrace.Registers
     state: ImageState
-    start: DomainStart
-    patches: list[int]
+    program: Program
+    domain: int
+    parent: Parent
+    time: int
+
+    def start(self) -> DomainStart:
+        """What the trace says of it. That takes as long as the rest: the program may run meanwhile."""
+        state = self.state
+        return DomainStart(
+            domain=self.domain,
+            kind="exec",
+            pid=self.pid,
+            parent_domain=self.parent.domain,
+            parent_event=self.parent.event,
+            ppid=state.ppid,
+            time=self.time,
+            comm=state.comm,
+            exe=state.exe,
+            cwd=state.cwd,
+            argv=state.argv,
+            envp=state.envp,
+            boot=BootImage(
+                mappings=self.program.mappings,
+                stack_start=state.stack_pointer,
+                stack=state.stack,
+                regs={"rip": state.entry, "rsp": state.stack_pointer},
+                auxv=state.auxv,
+                brk=state.brk,
+                patches=self.program.patches,
+                stack_limit=state.stack_limit,
+            ),
+        )
 
 
 def memory_of(pid: int) -> ptrace.Memory:
@@ -74,8 +133,9 @@ def examine(
     files: FileTable,
     core: Core,
     memory: ptrace.Memory,
+    programs: Programs,
 ) -> NewImage:
-    """Read the image and put its files into the trace.
+    """Read the image and put its files into the trace. `programs` are those that were seen before.
 
     Raises InjectError where it cannot be recorded, ptrace.Gone or OSError when it is gone, TraceWriteError.
     """
@@ -83,65 +143,66 @@ def examine(
         raise InjectError(
             "a 32-bit program cannot be recorded", "Build it for x86-64; 32-bit programs are not supported."
         )
-    state = bootimage.capture(pid, registers.rip, registers.rsp, memory)
+    maps = procfs.maps(pid)
+    program = programs.get(maps)
+    if program is None or not program.is_as_before():
+        program = _look(pid, maps, files, core, memory)
+        if len(programs) >= _PROGRAMS_MAX:
+            programs.clear()
+        programs[maps] = program
+    state = bootimage.capture(pid, registers.rip, registers.rsp, memory, program.layout)
+    return NewImage(pid, registers, state, program, domain, parent, time.monotonic_ns())
+
+
+def _look(pid: int, maps: bytes, files: FileTable, core: Core, memory: ptrace.Memory) -> Program:
+    """What has not been seen before: its files go into the trace, their code is searched."""
+    layout = bootimage.look(pid, maps, memory)
     mappings: list[BootMapping] = []
     patches: list[int] = []
-    sources = _Sources(pid, state.exe)
+    identities: dict[str, Identity] | None = {}
+    sources = _Sources(pid, procfs.link(pid, "exe"))
     try:
-        for mapping in state.mappings:
+        for mapping in layout.mappings:
             number, sites = _keep(mapping, sources, files, core, memory)
             patches += sites
             if core.can_trap and "wx" in mapping.prot:
                 patches.append(cpuid_sites.TRAP)
-            changed = tuple(page for page in state.changed if mapping.start <= page.address < mapping.end)
+            changed = tuple(page for page in layout.changed if mapping.start <= page.address < mapping.end)
             mappings.append(_boot_mapping(mapping, number, changed))
+            if identities is not None and mapping.is_file:
+                identity = sources.identity(mapping) if files.lasting(number) else None
+                if identity is None:
+                    identities = None
+                else:
+                    identities[mapping.path] = identity
     finally:
         sources.close()
     if cpuid_sites.TRAP in patches:
         patches = [cpuid_sites.TRAP, *(site for site in patches if site != cpuid_sites.TRAP)]
-    boot = BootImage(
-        mappings=mappings,
-        stack_start=state.stack_pointer,
-        stack=state.stack,
-        regs={"rip": state.entry, "rsp": state.stack_pointer},
-        auxv=state.auxv,
-        brk=state.brk,
-        patches=patches,
-        stack_limit=state.stack_limit,
+    writes = [inject.Patch(address, cpuid_sites.REPLACED) for address in patches if address]
+    return Program(
+        layout,
+        tuple(mappings),
+        None if identities is None else tuple(identities.items()),
+        tuple(patches),
+        tuple(inject.together(writes, memory)),
+        inject.place_in(layout.mappings, core.image, memory),
     )
-    start = DomainStart(
-        domain=domain,
-        kind="exec",
-        pid=pid,
-        parent_domain=parent.domain,
-        parent_event=parent.event,
-        ppid=state.ppid,
-        time=time.monotonic_ns(),
-        comm=state.comm,
-        exe=state.exe,
-        cwd=state.cwd,
-        argv=state.argv,
-        envp=state.envp,
-        boot=boot,
-    )
-    return NewImage(pid, registers, state, start, patches)
 
 
 def carry(new: NewImage, core: Core, memory: ptrace.Memory) -> None:
     """Put the core into the image; it starts there once detached. Raises InjectError, ptrace.Gone."""
-    pid, domain, traps = new.pid, new.start.domain, cpuid_sites.TRAP in new.patches
+    pid, traps = new.pid, cpuid_sites.TRAP in new.program.patches
     descriptor = core.fd_base + core.image_fd
-    patches = [inject.Patch(address, cpuid_sites.REPLACED) for address in new.patches if address]
-    place = inject.is_sure(pid, new.state.mappings, core.image, memory) if new.start.parent_domain else 0
-    if place:
+    if new.parent.domain and new.program.place and not inject.is_limited(pid):
         inject.inject_unwatched(
-            pid, new.registers, core.image, descriptor,
-            fd_base=core.fd_base, domain=domain, traps=traps, memory=memory, place=place, patches=patches,
+            pid, new.registers, core.image, descriptor, fd_base=core.fd_base, domain=new.domain, traps=traps,
+            memory=memory, place=new.program.place, patches=new.program.writes,
         )  # fmt: skip
     else:
         inject.inject(
-            pid, new.registers, core.image, descriptor,
-            fd_base=core.fd_base, domain=domain, traps=traps, memory=memory, patches=patches,
+            pid, new.registers, core.image, descriptor, fd_base=core.fd_base, domain=new.domain, traps=traps,
+            memory=memory, patches=new.program.writes,
         )  # fmt: skip
 
 
@@ -219,10 +280,6 @@ def _keep(
     TRAP where it may have others."""
     if not mapping.is_file:
         return 0, []
-    identity = sources.identity(mapping)
-    known = files.images.get((mapping, identity)) if identity is not None else None
-    if known is not None:
-        return known
     length = mapping.end - mapping.start
     search = mapping.executable and core.patch_cpuid
     fd = sources.fd(mapping)
@@ -238,10 +295,7 @@ def _keep(
         if whole:
             sources.numbers[mapping.path] = number
     offsets = cpuid_sites.in_mapping(fd, mapping.offset, length, core.can_trap) if search else []
-    found = number, _addresses(offsets, mapping.start - mapping.offset)
-    if identity is not None and mapping.path in sources.numbers:
-        files.images[mapping, identity] = found
-    return found
+    return number, _addresses(offsets, mapping.start - mapping.offset)
 
 
 def _addresses(sites: Iterable[int], base: int) -> list[int]:
@@ -253,9 +307,7 @@ def prot_bits(prot: str) -> int:
     return sum(_PROT[letter] for letter in prot[:3] if letter != "-")
 
 
-@lru_cache(maxsize=256)
 def _boot_mapping(mapping: Mapping, number: int, changed: tuple[tuple[int, bytes], ...]) -> BootMapping:
-    """What the trace says of a mapping; kept, as without random addresses the same programs look the same."""
     return BootMapping(
         start=mapping.start,
         end=mapping.end,

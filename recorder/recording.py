@@ -130,11 +130,11 @@ def _start(
     try:
         with images.memory_of(child.pid) as memory:
             new = images.examine(
-                child.pid, registers, _FIRST_DOMAIN, images.Parent(0, None), files, core, memory
+                child.pid, registers, _FIRST_DOMAIN, images.Parent(0, None), files, core, memory, {}
             )
             privilege = images.lost_privilege(new)
             images.carry(new, core, memory)
-        writer.add_domain(new.start)
+        writer.add_domain(new.start())
         supervisor.expect(child.pid, _FIRST_DOMAIN)
         if privilege:
             supervisor.tell(_FIRST_DOMAIN, child.pid, privilege)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -17,6 +17,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 DEPTH_MAX = 16
 ELEMENTS_MAX = 1_000_000
 U64 = (1 << 64) - 1
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 _T = TypeVar("_T")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
@@ -33,8 +34,17 @@ def dump_json(document: Mapping[str, Any]) -> bytes:
 
     Raises FieldError for what JSON cannot say.
     """
+    return _dump(document)
+
+
+def dump_list(elements: Sequence[Any]) -> bytes:
+    """A list within a document, as `dump_json` writes it."""
+    return _dump(elements)
+
+
+def _dump(value: object) -> bytes:
     try:
-        return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+        return _ENCODER.encode(value).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise FieldError(f"no JSON document ({error})") from None
 

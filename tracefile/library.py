@@ -88,7 +88,6 @@ class AsSystemCalls:
         )
 
 
-
 def placed(event: EventView, regions: Sequence[Region]) -> list[Region]:
     """The regions of a translated call, where its arguments point: library calls are logged without."""
     count = len(event.args)

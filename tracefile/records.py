@@ -8,9 +8,10 @@ section A alone.
 
 import os.path
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
-from tracefile.fields import U64, FieldError, Fields, dump_json, load_json
+from tracefile.fields import U64, FieldError, Fields, dump_json, dump_list, load_json
 
 PATH_MAX = 8192
 TEXT_MAX = 8192
@@ -52,7 +53,7 @@ class BootImage(NamedTuple):
     grow to (no limit: 2**64 - 1), 0 where it is not known.
     """
 
-    mappings: list[BootMapping]
+    mappings: Sequence[BootMapping]
     stack_start: int
     stack: bytes
     regs: dict[str, int]
@@ -86,11 +87,9 @@ class DomainStart(NamedTuple):
     def encode(self) -> tuple[bytes, bytes]:
         """Sections A and B."""
         tail = _Tail()
-        detail: dict[str, Any] = {
-            "argv": tail.strings(self.argv),
-            "envp": tail.strings(self.envp),
-            "boot": None if self.boot is None else _boot_document(self.boot, tail),
-        }
+        boot = b"null" if self.boot is None else _boot_document(self.boot, tail)
+        lists = dump_json({"argv": tail.strings(self.argv), "envp": tail.strings(self.envp)})
+        document = b'{"boot":' + boot + b"," + lists[1:]
         summary = dump_json(
             {
                 "domain": self.domain,
@@ -105,8 +104,24 @@ class DomainStart(NamedTuple):
                 "cwd": self.cwd,
             }
         )
-        document = dump_json(detail)
         return summary, len(document).to_bytes(8, "little") + document + tail.data
+
+    def check(self) -> None:
+        """Raises FieldError where a reader would, but for the image, which is believed: that takes long.
+
+        Many programs start, so nothing is decoded where all is well.
+        """
+        numbers = (self.domain - 1, self.pid, self.parent_domain, self.ppid)
+        times = (self.time, self.parent_event or 0)
+        texts = self.comm + self.exe + self.cwd
+        if (
+            self.kind not in DOMAIN_KINDS
+            or not all(0 <= number <= U32 for number in numbers)
+            or not all(0 <= time <= U64 for time in times)
+            or len(texts) > 256
+            or "\0" in texts
+        ):
+            DomainStart.decode(self.encode()[0], None)
 
     @staticmethod
     def decode(section_a: bytes, section_b: bytes | None) -> "DomainStart":
@@ -314,7 +329,7 @@ class _Tail:
 
     def strings(self, strings: Sequence[str]) -> list[int]:
         """[offset, bytes, number of strings]; each string ends with a NUL."""
-        encoded = b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in strings)
+        encoded = "\0".join([*strings, ""]).encode("utf-8", "surrogateescape")
         return [*self.add(encoded), len(strings)]
 
 
@@ -339,31 +354,45 @@ class _Parts:
         return [text.decode("utf-8", "surrogateescape") for text in data.split(b"\0")[:-1]]
 
 
-def _boot_document(boot: BootImage, tail: _Tail) -> dict[str, Any]:
-    return {
-        "mappings": [
-            {
-                "start": m.start,
-                "end": m.end,
-                "prot": m.prot,
-                "flags": m.flags,
-                "offset": m.offset,
-                "dev": m.dev,
-                "ino": m.ino,
-                "path": m.path,
-                "file": m.file,
-                "data": [[address, *tail.add(content)] for address, content in m.data],
-            }
-            for m in boot.mappings
-        ],
-        "stack_start": boot.stack_start,
-        "stack": tail.add(boot.stack),
-        "regs": boot.regs,
-        "auxv": [list(pair) for pair in boot.auxv],
-        "brk": boot.brk,
-        "patches": list(boot.patches),
-        "stack_limit": boot.stack_limit,
-    }
+def _boot_document(boot: BootImage, tail: _Tail) -> bytes:
+    """The document of an image. What it shows of files comes first: it is the same for many programs."""
+    assert not tail.data
+    mappings, contents, patches = _same_for_many(tuple(boot.mappings), tuple(boot.patches))
+    tail.add(contents)
+    rest = dump_json(
+        {
+            "stack_start": boot.stack_start,
+            "stack": tail.add(boot.stack),
+            "regs": boot.regs,
+            "auxv": boot.auxv,
+            "brk": boot.brk,
+            "stack_limit": boot.stack_limit,
+        }
+    )
+    return b'{"mappings":' + mappings + b',"patches":' + patches + b"," + rest[1:]
+
+
+@lru_cache(maxsize=64)
+def _same_for_many(mappings: tuple[BootMapping, ...], patches: tuple[int, ...]) -> tuple[bytes, bytes, bytes]:
+    """The lists of mappings and of patches as JSON, and between them the content the mappings refer to, which
+    is to be the first part of the tail."""
+    tail = _Tail()
+    documents = [
+        {
+            "start": m.start,
+            "end": m.end,
+            "prot": m.prot,
+            "flags": m.flags,
+            "offset": m.offset,
+            "dev": m.dev,
+            "ino": m.ino,
+            "path": m.path,
+            "file": m.file,
+            "data": [[address, *tail.add(content)] for address, content in m.data],
+        }
+        for m in mappings
+    ]
+    return dump_list(documents), bytes(tail.data), dump_list(patches)
 
 
 def _boot_from(fields: Fields, parts: _Parts) -> BootImage:

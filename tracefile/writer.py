@@ -202,8 +202,8 @@ class TraceWriter:
         for one that no reader would accept; only the image is believed, since checking it takes long."""
         if start.domain in self._domains:
             raise ValueError(f"domain {start.domain} was added before")
+        start.check()
         section_a, section_b = start.encode()
-        DomainStart.decode(section_a, None)
         self._put(_Job(ChunkType.DOMAIN_START, section_a, section_b, start.domain))
         self._domains.add(start.domain)
         self.pids.add(start.pid)

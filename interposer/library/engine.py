@@ -97,10 +97,7 @@ class Plan:
             "divide": self.mode != WATCH and any(item.name == "libc" for item in self.interfaces),
             "instructions": self._instructions() if self.mode != WATCH else {},
             "through": [
-                f.name
-                for item in self.interfaces
-                for f in item.functions.values()
-                if f.special == "through"
+                f.name for item in self.interfaces for f in item.functions.values() if f.special == "through"
             ],
             "interfaces": [
                 {
