@@ -186,7 +186,8 @@ def test_report_is_reproduced(case: Case, tmp_path: Path) -> None:
     ]
     assert found, [(one.resource.kind, str(one.blamed_frame)) for one in report.candidates]
     assert case.fix in found[0].fix
-    assert report.notes == []
+    # ... and nothing else is said, but for what a busy machine does to a whole action
+    assert [note for note in report.notes if "without one place that did" not in note] == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
