@@ -290,6 +290,12 @@ class _Recording:
             )
         if engine.control.lost:
             self._tell(f"{_signals_of(engine.control.lost)} faster than the program took them, and were lost")
+        cut = engine.control.cut + (engine.control.out_lock != 0)
+        if cut:
+            self._tell(
+                f"{cut} {'process was' if cut == 1 else 'processes were'} killed within a call that wrote to "
+                "the output: what of it had been written is not in the replay"
+            )
         for text in told(self.family.unrecorded):
             self._tell(text, UNRECORDED)
         for error in engine.errors:

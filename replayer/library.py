@@ -112,6 +112,7 @@ def _fill(engine: Engine, reader: TraceReader, plan: Plan, dead: Killed) -> list
     control.end = control.schedule = size - len(places)
     control.nschedule = len(places) // SIGNAL_PLACE.size
     end = reader.domains[_DOMAIN].end
+    control.whole = reader.complete
     if reader.complete and end is not None and end.status == "signaled":
         control.ends_by = end.code
         lives = (reader.final or {}).get("earnest")

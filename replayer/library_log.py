@@ -25,7 +25,9 @@ _TAKEN, _LAID = 250, 252
 _REGION = struct.Struct("<QIBBH")
 _ERRNO_SIZE = 24
 _LAST = (1 << 64) - 1
-"""Time of an event that is the last of a process that was killed."""
+"""Time of an event that is the last of a process that was killed; 1 and a status less: that becomes another
+program there.
+"""
 SIGNAL_PLACE = struct.Struct("<IIQQ")
 TIMED = 2
 """`where` of a signal that came while the program computed."""
@@ -36,16 +38,18 @@ def flat_log(reader: TraceReader, plan: Plan, dead: Killed) -> Iterator[bytes]:
     ReplayError.
     """
     laid = _laid(reader, plan)
-    last = _replaced(reader, plan)
+    replaced = _replaced(reader, plan)
+    stamps = dict.fromkeys(dead.last, _LAST)
+    stamps.update((number, _LAST - 1 - status) for number, status in replaced.after.items())
     np = numpy()
     for chunk in reader.chunks(_DOMAIN):
         events, payload = chunk.events.copy(), np.frombuffer(chunk.payload, dtype=np.uint8)
-        for number, result in last.items():
+        for number, status in replaced.at_once.items():
             if chunk.first_event <= number < chunk.first_event + len(events):
-                events["result"][number - chunk.first_event] = result
-        for number in dead.last:
+                events["result"][number - chunk.first_event] = status + 1
+        for number, stamp in stamps.items():
             if chunk.first_event <= number < chunk.first_event + len(events):
-                events["time_out"][number - chunk.first_event] = _LAST
+                events["time_out"][number - chunk.first_event] = stamp
         for number in dead.unheard:
             if chunk.first_event <= number < chunk.first_event + len(events):
                 events["args"][number - chunk.first_event, 4] = 1
@@ -94,32 +98,55 @@ def _with(record: bytes, region: bytes) -> bytes:
     return bytes(event) + record[96:at] + region + record[at:]
 
 
-def _replaced(reader: TraceReader, plan: Plan) -> dict[int, int]:
-    """Number of each execve that succeeded -> the status with which its process ends in replay, plus one.
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """Processes that became other programs: a number of an event -> the status with which the process ends
+    there in replay. `at_once`: at the execve; `after`: at the end of a signal's handler that interrupted it.
+    """
 
-    What follows it in its task is the beginning of another program, or nothing where that was not recorded.
+    at_once: dict[int, int]
+    after: dict[int, int]
+
+    def add(self, execve: int, last: int, status: int) -> None:
+        (self.at_once if last == execve else self.after)[last] = status
+
+
+def _replaced(reader: TraceReader, plan: Plan) -> _Replaced:
+    """Each execve that succeeded: what follows it in its task, but for signals that came within it, is the
+    beginning of another program, or nothing where that was not recorded.
     """
     np = numpy()
     calls = _special(plan, "exec")
-    found: dict[int, int] = {}
+    found = _Replaced({}, {})
     if not calls:
         return found
-    begun: dict[int, int] = {}
+    returned = LibFlag.SIGNAL | LibFlag.RETURN
+    begun: dict[int, tuple[int, int]] = {}
     for chunk in reader.chunks(_DOMAIN):
         events = chunk.events
-        entered = np.isin(events["nr"], calls) & (events["flags"] & LibFlag.RELEASE != 0)
+        of_exec = np.isin(events["nr"], calls)
+        entered = of_exec & (events["flags"] & LibFlag.RELEASE != 0)
+        failed = of_exec & (events["flags"] & (LibFlag.RELEASE | LibFlag.ENTER) == 0)
         replaced = events["kind"] == Kind.EXECED
+        handled = events["flags"] & returned == returned
         asked = np.isin(events["task"], [*begun, *events["task"][entered].tolist()])
         for row in np.flatnonzero(asked).tolist():
-            task = int(events["task"][row])
-            before = begun.pop(task, None)
-            if replaced[row] and before is not None:
-                found[before] = 1
-            elif entered[row]:
-                begun[task] = chunk.first_event + row
+            task, number = int(events["task"][row]), chunk.first_event + row
+            if entered[row]:
+                begun[task] = (number, number)
+            elif task in begun:
+                execve, last = begun[task]
+                if replaced[row] or failed[row]:
+                    del begun[task]
+                    if replaced[row] and last:
+                        found.add(execve, last, 0)
+                else:
+                    begun[task] = (execve, number if handled[row] else 0)
     main = reader.domains[_DOMAIN]
     code = main.end.code if main.end is not None and main.end.status == "exited" else 0
-    found.update((number, 1 + (code if task == main.pid else 0)) for task, number in begun.items())
+    for task, (execve, last) in begun.items():
+        if last:
+            found.add(execve, last, code if task == main.pid else 0)
     return found
 
 

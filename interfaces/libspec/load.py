@@ -80,6 +80,9 @@ SPECIALS = frozenset(
         "end",
         "instruction",
         "through",
+        "thread_end",
+        "unlock",
+        "syscall",
         "login_tty",
     }
 )

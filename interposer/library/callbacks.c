@@ -67,19 +67,38 @@ int rr_callback_slot(void *p, void **fns, int most, u32 nr)
 }
 
 /* ---- threads ---- */
-struct rr_start { void *(*run)(void *); void *arg; u32 id; };
+struct rr_start { void *(*run)(void *); void *arg; u64 mask, blocked; u32 id; };
+/* A thread begins with signals blocked, until it is known; `mask` is what it would have begun with, unless its
+ * attributes give it a mask of its own. Its end is a place where signals are delivered. */
+void rr_thread_ends(void)
+{
+	struct rr_thread *t = off || ctl->mode == RR_M_WATCH ? 0 : self();
+	if (!t || t->depth) return;
+	t->depth = 1;
+	boundary(t, ctl->mode == RR_M_REPLAY);
+	if (t->has_timer) { syscall(226, (i64)t->timer); t->has_timer = 0; }
+	t->depth = 0;
+}
+
 static void *starts(struct rr_start *s)
 {
-	struct rr_start copy = *s;
+	struct rr_start copy = *s; struct rr_thread *t; u64 mask; void *result;
 	rr_drop(s);
-	rr_register(copy.id);
-	return copy.run(copy.arg);
+	t = rr_register(copy.id);
+	mask = set_mask(HELD_BACK);
+	t->depth = 1; t->since = now();
+	if (ctl->mode == RR_M_REPLAY) due(t);
+	t->depth = 0;
+	set_mask(mask == copy.blocked ? copy.mask : mask);
+	result = copy.run(copy.arg);
+	rr_thread_ends();
+	return result;
 }
 
 int rr_create(struct rr_call *c, void *function, void *thread, void *attr, void *run, void *arg)
 {
 	int (*orig)(void *, void *, void *, void *) = function;
-	struct rr_start *s = rr_take(sizeof(*s)); int r; u64 id;
+	struct rr_start *s = rr_take(sizeof(*s)); int r; u64 id, mask;
 	s->run = run; s->arg = arg;
 	ctl->multi = 1;
 	rr_begin(c);
@@ -91,7 +110,10 @@ int rr_create(struct rr_call *c, void *function, void *thread, void *attr, void 
 		c->args[5] = id;
 	}
 	rr_leave(c);
+	s->mask = mask = set_mask(HELD_BACK);
+	s->blocked = set_mask(HELD_BACK);
 	r = orig(thread, attr, starts, s);
+	set_mask(mask);
 	if (r) rr_drop(s);
 	return r;
 }

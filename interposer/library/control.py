@@ -47,7 +47,7 @@ class Control(ctypes.LittleEndianStructure):
             (name, ctypes.c_uint64)
             for name in ("lives", "lives_done", "schedule", "nschedule", "most_lives", "most_done")
         ],
-        *[(name, ctypes.c_uint32) for name in ("ends_by", "inexact", "lost", "untrapped")],
+        *[(name, ctypes.c_uint32) for name in ("ends_by", "inexact", "lost", "untrapped", "whole", "cut")],
         ("knocks", Knock * KNOCKS),
     ]
 

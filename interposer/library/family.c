@@ -17,23 +17,29 @@ static void kid(u32 pid, u32 by)
  * argument says that the child was killed before it made any call. */
 int rr_fork(struct rr_call *c, void *function)
 {
-	int (*make)(void) = function; int real, silent = 0; u32 id = 0; struct rr_thread *t = c->t;
+	int (*make)(void) = function; int real, silent = 0; u32 id = 0; u64 mask; struct rr_thread *t = c->t;
 	ctl->multi = 1;
 	rr_begin(c);
 	if (!c->replaying) { c->args[4] = 0; c->args[5] = id = next_id(); }
 	rr_release(c);
 	if (c->replaying) { id = (u32)c->e->args[5]; silent = (int)c->e->args[4]; }
+	/* Not one signal may reach the child before it is one. */
+	mask = set_mask(HELD_BACK);
 	rr_state.forking = 1;
 	real = make();
 	rr_state.forking = 0;
 	if (real == 0) {
 		registry = map_lock = slots_lock = rr_state.heap_lock = 0;
-		t->id = id; t->call = 0; t->len = 0; t->depth = 0;
+		t->id = id; t->call = 0; t->len = 0; t->since = now();
 		rr_state.pid = (u32)syscall(39); rr_state.last = silent ? id : 0;
 		t->nheld = t->gate = t->resent = t->injected = t->has_timer = t->scheduled = 0; t->at_due = 0; rr_state.is_kid = 1;
 		kid(0, rr_state.pid);
+		if (c->replaying) due(t);
+		t->depth = 0;
+		set_mask(mask);
 		return 0;
 	}
+	set_mask(mask);
 	if (real > 0) kid(0, real);
 	if (c->replaying) {
 		rr_answer(c);
@@ -165,7 +171,7 @@ i64 rr_output(u32 nr, void *function, int fd, const void *from, i64 n, int vecto
 		if (!vector) { if (left > 0) write_all(fd, from, left); }
 		else for (i = 0; i < n && left > 0; left -= v[i++].n) write_all(fd, v[i].base, (i64)v[i].n < left ? v[i].n : left);
 	} else {
-		held = lock_shared(&ctl->out_lock, 0);
+		held = lock_shared(&ctl->out_lock, (u32)syscall(186), 0);
 		if (!nested) t->inside = 1;
 		c.result = make(fd, from, n);
 		if (!nested) t->inside = 0;
@@ -191,7 +197,7 @@ void rr_image(u32 task, u32 domain, u64 mask, u64 errors, u64 kind)
 	memset(&t, 0, sizeof(t)); memset(&c, 0, sizeof(c));
 	c.t = &t; t.id = task; c.time_in = now();
 	c.args[0] = domain; c.args[1] = rr_state.pid; c.args[2] = mask; c.args[3] = errors; c.args[4] = kind;
-	lock_shared(&ctl->lock, 1);
+	lock_shared(&ctl->lock, rr_state.pid, 1);
 	if ((e = append(&c, 0, (u8 *)&c, 0, 0)) != 0) e->kind = RR_EXECED;
 	unlock(&ctl->lock);
 }

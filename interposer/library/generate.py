@@ -137,6 +137,10 @@ class _Stub:
             lines.append("\tva_copy(rr_list, rr_ap);")
         if f.special == "longjmp":
             return [*lines, f"\trr_jump({f.parameters[0].name}); {call};", "}"]
+        if f.special == "thread_end":
+            # Left as it was entered: what unwinds the stack must not find this function there.
+            jump = 'asm("movq %0,%%rdi; movq %1,%%rax; leave; jmp *%%rax" : : "m"(value), "m"(rr_o));'
+            return [*lines, f"\trr_thread_ends(); {jump}", "}"]
         if f.special == "through":
             given = "" if f.returns.kind == "void" else "result = "
             back = "" if f.returns.kind == "void" else " return result;"
@@ -166,6 +170,8 @@ class _Stub:
         if f.special == "mmap":
             at, n, _, flags = (p.name for p in f.parameters[:4])
             lines.append(f"\t{at} = rr_place({at}, {n}, {flags});")
+        if f.special == "syscall":
+            lines.append("\tif (rr_refused(number)) { rr_live_leave(&rr_c); rr_refuse(38); return -1; }")
         if f.live:
             lines.append(
                 f"\tif ({f.live}) {{ rr_live_enter(&rr_c); {assign}{call}; {self._marks(live=True)}"
@@ -203,8 +209,10 @@ class _Stub:
         if f.release or f.special == "cond_wait":
             lines.append("\trr_release(&rr_c);")
             if f.release:
+                # Locked in earnest, before there was a second thread.
+                held = f"if (*(int *){f.parameters[0].name}) {call}; " if f.special == "unlock" else ""
                 lines.append(
-                    "\tif (rr_c.replaying) { rr_end(&rr_c);"
+                    f"\tif (rr_c.replaying) {{ {held}rr_end(&rr_c);"
                     + (" return; }" if not assign else f" return ({f.returns.bare})0; }}")
                 )
                 return [*lines, f"\t{assign}{call};", "\trr_end(&rr_c);", done, "}"]
@@ -255,6 +263,8 @@ class _Stub:
                 return f"rr_epoll_ctl(&rr_c, {self.f.parameters[-1].name}); "
             case "epoll_wait":
                 return f"rr_epoll_wait(&rr_c, {self.f.parameters[1].name}, result); "
+            case "syscall":
+                return "rr_by_number(&rr_c, number, a, b, (void *)d, result); "
             case "login_tty":
                 return "if (result == 0) { rr_fd_mark(1, 0); rr_fd_mark(2, 0); } "
             case "sigmask":

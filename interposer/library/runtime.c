@@ -23,7 +23,7 @@ struct rr_ctl {
 	u32 div_len, full, waiting, unseen;
 	u8 div_data[1024];
 	u32 out_lock, knock, broken, left, kids[KIDS];
-	u64 lives, lives_done, schedule, nschedule, most_lives, most_done; u32 ends_by, inexact, lost, untrapped;
+	u64 lives, lives_done, schedule, nschedule, most_lives, most_done; u32 ends_by, inexact, lost, untrapped, whole, cut;
 	struct rr_knock knocks[KNOCKS];
 };
 #define SLOTS 8
@@ -52,7 +52,7 @@ struct rr_state {
 	u32 map_lock, registry, slots_lock, throughs;
 	u64 nforeign, foreign[32][2];
 	struct rr_thread *table[THREADS];
-	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2]; u32 is_kid, signal_nr; u64 acted, interrupts; struct rr_action action[65]; u32 ntraps, pad3; struct rr_trap traps[TRAPS];
+	u64 outputs; void *live[64]; u64 nlive; u32 forking, nkids, kids[KIDS][2]; u32 is_kid, signal_nr, leaves, pad6; u64 acted, interrupts; struct rr_action action[65]; u32 ntraps, pad3; struct rr_trap traps[TRAPS];
 	u64 heap, heap_used, heap_free[40]; void *heap_was[8]; u32 heap_lock, pad4; u64 pages_used, placed; u32 settled, pad5;
 	u32 pid, task, last, pad2; u64 base;
 	struct rr_seen files[FILES];
@@ -96,16 +96,18 @@ static int dead(u32 pid)
 	for (i = 0; i + 2 < n; i++) if (text[i] == ')') found = text[i + 2] == 'Z' || text[i + 2] == 'X';
 	return found;
 }
-/* A lock of all processes of the recording. It holds its owner's number: an owner that has ended gives it up.
- * Who is patient waits as long as it takes, others a fifth of a second, and then go on without: returns 0. */
-static int lock_shared(u32 *p, int patient)
+/* A lock of all processes of the recording. It holds its owner's number, of a process or a thread: an owner that has
+ * ended gives it up. Who is patient waits as long as it takes, others a fifth of a second, and then go on without:
+ * returns 0. Who has it already has it again: a handler that interrupted its owner, or left it by a jump. */
+static int lock_shared(u32 *p, u32 me, int patient)
 {
 	u32 n = 0, owner; u64 t[2];
-	while (!swap(p, 0, rr_state.pid)) {
+	while (!swap(p, 0, me)) {
 		owner = *(volatile u32 *)p;
+		if (!patient && owner == me) return 1;
 		if (++n < 200) { pause_(); continue; }
 		if (n < 400) { syscall(24); continue; }
-		if (owner && n % 16 == 0 && dead(owner) && swap(p, owner, rr_state.pid)) return 1;
+		if (owner && n % 16 == 0 && dead(owner) && swap(p, owner, me)) { if (!patient) add(&ctl->cut, 1); return 1; }
 		if (!patient && n > 600) return 0;
 		t[0] = 0; t[1] = 1000000; syscall(202, p, 0, owner, t, (void *)0, 0);
 	}
@@ -127,6 +129,10 @@ static void calibrate(void)
 	do n1 = clock(); while (n1 - n0 < 2000000);
 	t1 = tsc(); ns0 = n1; tsc0 = t1; tsc_mult = ((n1 - n0) << 24) / (t1 - t0);
 }
+#define BIT(s) (1UL << ((s) - 1))
+#define FAULTS (BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(8) | BIT(11) | BIT(31))
+#define HELD_BACK ~(FAULTS | BIT(32) | BIT(33))	/* those of the C library itself are its own */
+static u64 set_mask(u64 m) { u64 old = 0; syscall(14, 2, &m, &old, 8); return old; }
 static void due(struct rr_thread *t);
 static void settle(void);
 static void release_held(struct rr_thread *t, int where);
@@ -258,7 +264,7 @@ static void commit(struct rr_call *c, u8 flags)
 {
 	struct rr_thread *t = c->t; u64 n = t->len - c->base, all = ~0UL, mask; u8 *p = t->buf + c->base; u32 shared = ctl->multi;
 	if (shared) syscall(14, 2, &all, &mask, 8);	/* not stopped or killed by a signal with the lock in hand */
-	lock_shared(&ctl->lock, 1);
+	lock_shared(&ctl->lock, rr_state.pid, 1);
 	u32 wrap = n > PIECE ? 16 : 0;
 	while (n > PIECE) { if (!append(c, flags | RR_L_PART, p, PIECE, 16)) break; p += PIECE; n -= PIECE; }
 	if (n <= PIECE) append(c, flags, p, (u32)n, wrap);
@@ -287,16 +293,36 @@ static void diverge(struct rr_call *c, u32 why, u32 arg, u64 found, u64 expected
 	park();
 }
 
+/* At the end of a whole log a thread may wait in a call that never ended: another one ends the process. It is one call
+ * too many where nobody calls anything, and this process computes nothing, for some seconds. */
+#define PATIENCE 50u
+static int ends_soon(u32 *rounds, u64 *before)
+{
+	u64 t[2], now_[2];
+	if (!ctl->multi || !ctl->whole) return 0;
+	clock_gettime(2, t);
+	now_[0] = ctl->calls; now_[1] = t[0] * 50 + t[1] / 20000000;
+	if (now_[0] != before[0] || now_[1] != before[1]) { *rounds = 0; before[0] = now_[0]; before[1] = now_[1]; }
+	return ++*rounds < PATIENCE;
+}
+
 static struct rr_event *turn(struct rr_call *c)
 {
-	u32 spins = 0, seen; struct rr_event *e;
+	u32 spins = 0, seen, rounds = 0; u64 before[2]; struct rr_event *e;
+	before[0] = before[1] = 0;
 	for (;;) {
 		seen = *(volatile u32 *)&ctl->turn;
 		if (*(volatile u32 *)&ctl->stopped) park();
 		if (ctl->cursor >= ctl->end && ctl->ends_by && !rr_state.is_kid) die(ctl->ends_by);
 		/* The process was killed at this place; the tool does it again. */
 		if (rr_state.last == c->t->id) for (;;) syscall(34);
-		if (ctl->cursor >= ctl->end) diverge(c, D_END, 255, 0, 0);
+		/* It has become another program while it handled a signal. */
+		if (rr_state.leaves) syscall(231, rr_state.leaves - 1);
+		if (ctl->cursor >= ctl->end) {
+			if (!ends_soon(&rounds, before)) diverge(c, D_END, 255, 0, 0);
+			wait_(&ctl->turn, seen, 100000000);
+			continue;
+		}
 		e = event_at(*(volatile u64 *)&ctl->cursor);
 		if (e->task == c->t->id && e->kind == RR_LIBCALL) return e;
 		if (++spins < 100) { pause_(); continue; }
@@ -310,6 +336,7 @@ static struct rr_event *turn(struct rr_call *c)
 static void consumed(struct rr_event *e)
 {
 	if (e->time_out == ~0UL) rr_state.last = e->task;
+	else if (e->time_out > ~0UL - 257) rr_state.leaves = (u32)(~0UL - e->time_out);
 	ctl->event_no++; ctl->cursor += 96 + e->payload_len;
 	/* The next program of the family begins: the tool lets it go. */
 	if (ctl->cursor < ctl->end && event_at(ctl->cursor)->kind == RR_EXECED) { add(&ctl->knock, 1); wake(&ctl->knock); }

@@ -6,8 +6,6 @@
  * from the kernel (the log sends the signal to its own thread again), so that stack, mask and context are the kernel's.
  * Faults, and what abort() sends, come again by themselves. The log's own timer sends SIGSTKFLT. In replay no other
  * signal is blocked: those that come from outside act as they do by default. */
-#define BIT(s) (1UL << ((s) - 1))
-#define FAULTS (BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(8) | BIT(11) | BIT(31))
 #define IGNORED (BIT(17) | BIT(18) | BIT(23) | BIT(28))
 #define STOPS (BIT(20) | BIT(21) | BIT(22))
 #define NUDGE 16
@@ -28,7 +26,6 @@ extern void rr_restorer(void);
 
 static u32 process(void) { return (u32)syscall(39); }
 static i64 kernel_action(int s, struct rr_action *to, struct rr_action *old) { return syscall(13, s, to, old, 8); }
-static u64 set_mask(u64 m) { u64 old = 0; syscall(14, 2, &m, &old, 8); return old; }
 static void send_again(int s, void *info) { syscall(297, process(), syscall(186), s, info); }
 
 static void timer(struct rr_thread *t, u64 ns)
@@ -92,6 +89,7 @@ static void give(struct rr_thread *t, int s, struct rr_info *info, u8 *context, 
 	commit(&k, RR_L_CALLBACK | RR_L_SIGNAL);
 	if (where == COMPUTING) add(&ctl->inexact, 1);
 	t->len = k.base; t->depth = 0;
+	if (t->nheld) timer(t, HOLD_NS);	/* the handler may never return */
 	*__errno_location() = code;
 	run(s, info, context);
 	code = *__errno_location();
@@ -114,6 +112,7 @@ static void give_again(struct rr_thread *t, int s, struct rr_info *info, u8 *con
 {
 	struct rr_call k; struct rr_event *e; u32 depth = t->depth, live_call = t->live_call; int code;
 	t->depth = t->live_call = 0;
+	expect(t);
 	run(s, info, context);
 	code = *__errno_location();
 	t->depth = 1;
@@ -234,7 +233,7 @@ static void die(int s)
 /* ---- the handler ---- */
 static void nudge(struct rr_thread *t, u64 *mask)
 {
-	struct rr_event *e;
+	struct rr_event *e; int s;
 	if (ctl->mode == RR_M_REPLAY) {
 		if (t->depth || t->next_where != COMPUTING || t->points != t->next_point) return;
 		e = event_at(*(volatile u64 *)&ctl->cursor);
@@ -245,8 +244,11 @@ static void nudge(struct rr_thread *t, u64 *mask)
 	}
 	if (!t->nheld) return;
 	if (t->depth && !t->inside && !t->live_call) { timer(t, HOLD_NS); return; }
-	t->resent = t->inside ? 0 : 1 + COMPUTING;
+	/* One that is blocked by now comes when it no longer is, as any other. */
+	s = *(i32 *)t->held[0];
+	t->resent = t->inside || (*mask & BIT(s)) ? 0 : 1 + COMPUTING;
 	send_held(t);
+	if (t->nheld && (*mask & BIT(s))) timer(t, HOLD_NS);
 }
 
 static void from_outside(int s, void *info, u64 *mask)

@@ -261,3 +261,18 @@ void rr_epoll_wait(struct rr_call *c, void *events, i64 n)
 	u64 word; u8 *p = events;
 	for (; c->replaying && n > 0; n--, p += 12) { memcpy(&word, p + 4, 8); word = (u64)rr_translate(word); memcpy(p + 4, &word, 8); }
 }
+
+/* ---- system calls that the program makes by their number, through syscall() ---- */
+int rr_refused(i64 number) { return ctl->mode != RR_M_WATCH && ((number >= 425 && number <= 427) || number == 206); }
+
+void rr_by_number(struct rr_call *c, i64 number, i64 a, i64 b, void *event, i64 result)
+{
+	switch (number) {
+	case 3: rr_fd_mark((int)a, 0); break;
+	case 2: rr_opened(c, (const char *)a, (int)result); break;
+	case 257: rr_opened(c, (const char *)b, (int)result); break;
+	case 32: case 33: case 292: rr_dup(c, (int)a, (int)result); break;
+	case 232: case 281: rr_epoll_wait(c, (void *)b, result); break;
+	case 233: rr_epoll_ctl(c, event); break;
+	}
+}

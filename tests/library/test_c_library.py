@@ -61,12 +61,14 @@ def test_streams_descriptors_and_tables(tool: Tool, build: Build, tmp_path: Path
 
 
 def test_less_usual_functions(tool: Tool, build: Build, tmp_path: Path) -> None:
-    """scandir, glob, nftw, fts, mntent, _r variants, hosts, times, wide streams, queues, short addresses."""
+    """Walks, tables, hosts, times, wide streams, queues, short addresses, calls by number; a thread that
+    waits when the program ends.
+    """
     (tmp_path / "d" / "sub").mkdir(parents=True)
     (tmp_path / "d" / "a").write_text("alpha")
     (tmp_path / "d" / "sub" / "b").write_text("beta")
     (tmp_path / "mounts").write_text("disk /one ext4 rw 0 0\nother /two tmpfs rw 0 0\n")
-    program = build("more", (PROGRAMS / "more.c").read_text())
+    program = build("more", (PROGRAMS / "more.c").read_text(), "-pthread")
     native = subprocess.run([program], cwd=tmp_path, capture_output=True, check=False)
     assert native.returncode == 6
     (tmp_path / "socket-with-a-long-name").unlink()

@@ -126,8 +126,9 @@ def test_a_writer_that_is_killed_holds_up_nobody(build: Build, tmp_path: Path) -
     ) as recorded:
         assert recorded.stdout is not None and recorded.stderr is not None
         assert recorded.stderr.readline() == b"killed\n"
-        out, _ = recorded.communicate(timeout=60)
+        out, told = recorded.communicate(timeout=60)
     assert recorded.returncode == 9
+    assert b"1 process was killed within a call that wrote to the output" in told
     assert out.endswith(b"end\n") and set(out[:-4]) == {ord("x")}
     replayed = subprocess.run(
         [sys.executable, "-m", "rr_py", "replay", "t.bin"],

@@ -9,7 +9,9 @@
 #include <grp.h>
 #include <mntent.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <pwd.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include <sys/msg.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -29,6 +32,9 @@ static int visits(const char *path, const struct stat *s, int kind, struct FTW *
 	printf("%s %d %d level %d\n", path, (int)s->st_size, kind, at->level);
 	return 0;
 }
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t never;
+static void *waits(void *p) { sem_wait(&never); return p; }
 static int no_dots(const struct dirent *e) { return e->d_name[0] != '.'; }
 static void garbage(void *p, int n) { memset(p, (int)(long)&p >> 4 & 0xff, n); }	/* what a stack holds */
 
@@ -90,5 +96,15 @@ int main(void)
 	memset(room, 'x', 16);
 	n = getsockname(peer[0], (struct sockaddr *)room, &size);
 	printf("name %d %d %.4s|%.6s\n", n, (int)size, room + 2, room + 4);
+	/* Locked before there is a second thread, which waits when the program ends. */
+	pthread_t thread;
+	pthread_mutex_lock(&lock);
+	pthread_create(&thread, 0, waits, 0);
+	pthread_mutex_unlock(&lock);
+	printf("destroyed %d\n", pthread_mutex_destroy(&lock));
+	int file = (int)syscall(SYS_openat, AT_FDCWD, "mounts", O_RDONLY, 0);
+	n = (int)syscall(SYS_read, file, room, 4);
+	printf("by number %d %.4s %ld", n, room, syscall(SYS_close, file));
+	printf(" %ld\n", syscall(SYS_close, file));
 	return 6;
 }

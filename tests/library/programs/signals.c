@@ -1,4 +1,4 @@
-/* Signals as programs use them; argv[1] names the case. What is printed depends on where each one arrives. */
+/* Signals as programs use them; argv[1] names the case, others that are to follow stand behind it. What is printed depends on where each one arrives. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -236,6 +236,94 @@ static void follow(void)
 	printf("seen %d last %d\n", seen, last);
 }
 
+/* A handler waits for the next one, and makes no call. */
+static void waits_for_next(int s) { last = s; if (++seen < 3) { wanted = seen + 1; while (seen < 3) ; } }
+static void nested(void)
+{
+	pthread_t t;
+	first = pthread_self();
+	set(SIGUSR1, waits_for_next, 0); set(SIGUSR2, waits_for_next, 0); set(SIGALRM, waits_for_next, 0);
+	pthread_create(&t, 0, sends, 0);
+	wanted = 1;
+	while (seen < 3) ;
+	pthread_join(t, 0);
+	printf("nested %d last %d\n", seen, last);
+}
+
+/* Two signals wait for the next call; the handler of the first never returns, and nothing is called after it. */
+static volatile int left;
+static void leaves(int s) { (void)s; left++; siglongjmp(back, 1); }
+static void left_behind(void)
+{
+	pthread_t t;
+	first = pthread_self();
+	set(SIGUSR1, leaves, 0); set(SIGUSR2, count, 0); set(SIGALRM, count, 0);
+	pthread_create(&t, 0, sends, 0);
+	if (sigsetjmp(back, 1) == 0) { wanted = 3; while (sent < 3) ; getppid(); while (!left) ; }
+	while (seen < 2) ;
+	pthread_join(t, 0);
+	printf("left %d seen %d\n", left, seen);
+}
+
+/* A thread is sent a signal before it has begun, or one ends before it has made another call. */
+static pthread_t newest;
+static volatile int mine, go_on;
+static void here(int s) { (void)s; mine += pthread_equal(newest, pthread_self()) != 0; seen++; }
+static void *born(void *until) { while (seen < *(int *)until) ; return 0; }
+static void *ends(void *by_exit) { while (!go_on) ; if (by_exit) pthread_exit(0); return 0; }
+static void young(void)
+{
+	sigset_t set_, old;
+	set(SIGUSR1, here, 0);
+	for (int i = 1; i <= 5; i++) {
+		pthread_create(&newest, 0, born, &i);
+		pthread_kill(newest, SIGUSR1);
+		pthread_join(newest, 0);
+	}
+	printf("born %d, there %d\n", seen, mine);
+	sigemptyset(&set_); sigaddset(&set_, SIGUSR1);
+	for (int i = 0; i < 2; i++) {
+		go_on = 0;
+		pthread_create(&newest, 0, ends, i ? &i : 0);
+		pthread_sigmask(SIG_BLOCK, &set_, &old);
+		kill(getpid(), SIGUSR1);	/* the other thread takes it, and makes no call */
+		computes();
+		go_on = 1;
+		pthread_join(newest, 0);
+		pthread_sigmask(SIG_SETMASK, &old, 0);
+	}
+	printf("ended %d, there %d\n", seen, mine);
+}
+
+/* Children that are sent a signal at once, and wait for it without a call. */
+static void forked(void)
+{
+	int status, all = 0;
+	set(SIGUSR1, count, 0);
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = fork();
+		if (pid == 0) { while (!seen) ; _exit(seen); }
+		kill(pid, SIGUSR1);
+		waitpid(pid, &status, 0);
+		all += WEXITSTATUS(status);
+	}
+	printf("children saw %d\n", all);
+}
+
+/* Signals come again and again while a process becomes another program. */
+static void becomes(void)
+{
+	timer_t t; struct sigevent e; struct itimerspec v = { { 0, 300000 }, { 0, 300000 } }; char *words[] = { "signals", "pipe", 0 };
+	memset(&e, 0, sizeof e);
+	e.sigev_notify = SIGEV_SIGNAL; e.sigev_signo = SIGALRM;
+	set(SIGALRM, count, SA_RESTART);
+	if (fork() == 0) words[1] = "segv";
+	else wait(0);
+	timer_create(CLOCK_MONOTONIC, &e, &t);
+	timer_settime(t, 0, &v, 0);
+	execv("/proc/self/exe", words);
+}
+
 /* What was written before is in the log, whatever comes now. */
 static void ready(void)
 {
@@ -249,10 +337,16 @@ int main(int argc, char **argv)
 	static const struct { const char *name; void (*run)(void); } cases[] = {
 		{ "interrupted", interrupted }, { "restarted", restarted }, { "itself", itself }, { "masks", masks }, { "jumps", jumps }, { "once", once },
 		{ "busy", busy }, { "spin", spin }, { "timer", posix_timer }, { "children", children }, { "threads", threads },
-		{ "follow", follow } };
+		{ "follow", follow }, { "nested", nested }, { "left", left_behind }, { "young", young }, { "forked", forked }, };
 	setvbuf(stdout, 0, _IOLBF, 0);
 	if (pipe(pipes)) return 1;
-	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) if (!strcmp(which, cases[i].name)) { cases[i].run(); return 7; }
+	int ran = 0;
+	for (int n = 1; n < argc; n++) {
+		wanted = sent = seen = last = 0;
+		for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) if (!strcmp(argv[n], cases[i].name)) { cases[i].run(); ran++; }
+	}
+	if (ran) return 7;
+	if (!strcmp(which, "becomes")) becomes();
 	set(SIGABRT, count, 0);
 	if (!strcmp(which, "abort")) abort();
 	if (!strcmp(which, "term")) { printf("before\n"); kill(getpid(), SIGTERM); }
