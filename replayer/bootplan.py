@@ -6,10 +6,12 @@ else appears at its recorded address, whatever this kernel's exec did.
 
 from __future__ import annotations
 
+import bisect
 import os
 import resource
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from interfaces import abi
@@ -52,6 +54,47 @@ def steps(image: BootImage, stack_limit: int | None = None) -> list[Step]:
 
     Raises NothingToReplayError when the image has no stack or no entry.
     """
+    files, stack, start = _parts(image, stack_limit)
+    return [*files.mapped, *stack, *files.patched, *start]
+
+
+def plan(image: BootImage) -> bytes:
+    """The bytes of these steps; those of the files are kept for the next program that maps the same."""
+    files, stack, start = _parts(image, None)
+    return b"".join((files.mapped_bytes, encode(stack), files.patched_bytes, encode(start)))
+
+
+class _Files(NamedTuple):
+    """The part of a plan that is the same for many programs. `ends`: where the mappings end, ascending."""
+
+    mapped: list[Step]
+    patched: list[Step]
+    mapped_bytes: bytes
+    patched_bytes: bytes
+    ends: list[int]
+    stack_top: int
+    stack_prot: int
+
+
+@lru_cache(maxsize=64)
+def _files(mappings: tuple[BootMapping, ...], patches: tuple[int, ...], stack_top: int) -> _Files:
+    mapped: list[Step] = []
+    ends: list[int] = []
+    stack_prot = _PROT_READ_WRITE
+    for mapping in sorted(mappings, key=lambda mapping: mapping.start):
+        if mapping.path in _KERNEL_PAGES or abi.BASE <= mapping.start < abi.END:
+            continue
+        if mapping.path == "[stack]" or mapping.start < stack_top <= mapping.end:
+            stack_top, stack_prot = mapping.end, mapping.prot
+            continue
+        ends.append(mapping.end)
+        mapped += _mapped(mapping)
+    patched = list(_patched(mappings, patches))
+    return _Files(mapped, patched, encode(mapped), encode(patched), sorted(ends), stack_top, stack_prot)
+
+
+def _parts(image: BootImage, stack_limit: int | None) -> tuple[_Files, list[Step], list[Step]]:
+    """What maps the files, what makes the stack, and what starts the program."""
     stack_top = image.stack_start + len(image.stack)
     try:
         entry, stack_pointer = image.regs["rip"], image.regs["rsp"]
@@ -59,24 +102,14 @@ def steps(image: BootImage, stack_limit: int | None = None) -> list[Step]:
         raise NothingToReplayError(f"the recorded image lacks register {error}", "Record again.") from None
     if not image.stack or not image.stack_start <= stack_pointer < stack_top:
         raise NothingToReplayError("the recorded image has no stack", "Record again.")
-    plan: list[Step] = []
-    taken = 0
-    stack_prot = _PROT_READ_WRITE
-    for mapping in sorted(image.mappings, key=lambda mapping: mapping.start):
-        if mapping.path in _KERNEL_PAGES or abi.BASE <= mapping.start < abi.END:
-            continue
-        if mapping.path == "[stack]" or mapping.start < stack_top <= mapping.end:
-            stack_top, stack_prot = mapping.end, mapping.prot
-            continue
-        if mapping.end <= image.stack_start:
-            taken = max(taken, mapping.end)
-        plan += _mapped(mapping)
-    plan.append(_stack(image, stack_top, stack_prot, taken, stack_limit))
-    plan.append(Step(abi.BootOp.DATA, image.stack_start, len(image.stack), stack_prot, data=image.stack))
-    plan += _patched(image)
-    plan.append(Step(abi.BootOp.BRK, image.brk))
-    plan.append(Step(abi.BootOp.START, entry, stack_pointer))
-    return plan
+    files = _files(tuple(image.mappings), tuple(image.patches), stack_top)
+    below = bisect.bisect_right(files.ends, image.stack_start)
+    taken = files.ends[below - 1] if below else 0
+    stack = [
+        _stack(image, files.stack_top, files.stack_prot, taken, stack_limit),
+        Step(abi.BootOp.DATA, image.stack_start, len(image.stack), files.stack_prot, data=image.stack),
+    ]
+    return files, stack, [Step(abi.BootOp.BRK, image.brk), Step(abi.BootOp.START, entry, stack_pointer)]
 
 
 def _mapped(mapping: BootMapping) -> list[Step]:
@@ -93,12 +126,12 @@ def _mapped(mapping: BootMapping) -> list[Step]:
     return found
 
 
-def _patched(image: BootImage) -> Iterator[Step]:
+def _patched(mappings: tuple[BootMapping, ...], patches: tuple[int, ...]) -> Iterator[Step]:
     """The CPUID instructions, with the protection of the mapping around each; 0 where there is none."""
     start = end = prot = 0
-    for address in image.patches:
+    for address in patches:
         if not start <= address < end:
-            around = next((one for one in image.mappings if one.start <= address < one.end), None)
+            around = next((one for one in mappings if one.start <= address < one.end), None)
             start, end, prot = (around.start, around.end, around.prot) if around else (0, 0, 0)
         yield Step(abi.BootOp.PATCH, address, prot=prot)
 
@@ -116,9 +149,9 @@ def _stack(image: BootImage, top: int, prot: int, taken: int, limit: int | None)
     return Step(abi.BootOp.STACK, lowest, top - lowest, prot, file=pages, off=image.stack_limit)
 
 
-def encode(plan: list[Step]) -> bytes:
-    """The bytes of a plan."""
-    return b"".join(step.encode() for step in plan)
+def encode(steps: list[Step]) -> bytes:
+    """The bytes of steps."""
+    return b"".join(step.encode() for step in steps)
 
 
 def to_memfd(data: bytes) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from interfaces.allocator import keep_freed_memory
 from interfaces.errors import ExitStatus
 from replayer import machine, scope
+from replayer.errors import LibraryTraceError
 from replayer.options import DEFAULT_TIMEOUT, ReplayEnd, ReplayOptions, ReplayResult
 from replayer.supervisor import Stuck, Supervisor
 from tracefile import DomainEnd, TraceReader
@@ -23,13 +24,15 @@ _SHOWN = 8
 def replay(options: ReplayOptions) -> ReplayResult:
     """Replay a trace, or one process of it, and say how that ended; no process is left behind in any case.
 
-    Raises TraceError for a file that is no usable trace, MachineError, NothingToReplayError,
-    FileChangedError, ContentError or CoreError for what prevents a replay. That the program went another
-    way is not an error but a result.
+    Raises TraceError for a file that is no usable trace, LibraryTraceError for one of library calls (before
+    anything else), MachineError, NothingToReplayError, FileChangedError, ContentError or CoreError for what
+    prevents a replay. That the program went another way is not an error but a result.
     """
     began = time.monotonic()
     keep_freed_memory()
     with TraceReader.open(options.trace) as reader:
+        if isinstance(reader.meta.get("library"), dict):
+            raise LibraryTraceError(reader.meta)
         chosen = scope.whole(reader) if options.pid is None else scope.one_process(reader, options.pid)
         if not options.ignore_cpu:
             machine.check(reader.meta)

@@ -394,7 +394,7 @@ class Supervisor:
                         f"the trace does not hold the program image of domain {info.domain}", "Record again."
                     )
                 self._offer(boot, info.domain)
-                data = bootplan.encode(bootplan.steps(boot))
+                data = bootplan.plan(boot)
                 plan, size = bootplan.to_memfd(data), len(data)
             fds = (domain.ring_fd, plan) if plan >= 0 else (domain.ring_fd,)
             control.send(Message(abi.Msg.NEED_RING, 0, a=size), fds=fds)

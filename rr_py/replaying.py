@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rr_py.ending import end_like
 from rr_py.messages import say
 
@@ -23,6 +21,7 @@ def run(
     Raises what replaying raises.
     """
     from replayer import ReplayOptions, replay
+    from replayer.errors import LibraryTraceError
     from rr_py.traces import chosen
 
     options = ReplayOptions(
@@ -34,19 +33,14 @@ def run(
         timeout=timeout,
         ignore_cpu=ignore_cpu,
     )
-    if recorded_at_library(options.trace):
-        from replayer.library import replay_library as replay
-    result = replay(options)
+    try:
+        result = replay(options)
+    except LibraryTraceError:
+        from replayer.library import replay_library
+
+        result = replay_library(options)
     for note in result.notes:
         say(note)
     if result.message:
         say(*result.message.split("\n", 1))
     return end_like(result.status, result.signal)
-
-
-def recorded_at_library(trace: Path | str) -> bool:
-    """Whether a trace holds library calls instead of system calls."""
-    from tracefile import TraceReader
-
-    with TraceReader.open(trace) as reader:
-        return isinstance(reader.meta.get("library"), dict)

@@ -170,9 +170,7 @@ class Measured:
     problem: str = ""
 
 
-def measured(
-    options: Sequence[RecordOptions], interfaces: Sequence[Interface], repeat: Repeat
-) -> Measured:
+def measured(options: Sequence[RecordOptions], interfaces: Sequence[Interface], repeat: Repeat) -> Measured:
     """Record each at the cut, replay it, and compare what they write and how they end."""
     events = size = 0
     problem = ""

@@ -418,7 +418,7 @@ class TraceReader:
             start = DomainStart.decode(data, None)
             if start.domain in self.domains:
                 raise FieldError(f"domain {start.domain} begins a second time")
-            self.domains[start.domain] = DomainInfo(start, lambda: self._load_start(offset))
+            self.domains[start.domain] = DomainInfo(start, lambda: self._load_start(offset, start))
         elif header.type == ChunkType.DOMAIN_END:
             end = DomainEnd.decode(data)
             if end.domain not in self.domains:
@@ -435,11 +435,10 @@ class TraceReader:
             self._final_reason = fields.text("reason", 1024)
             self.final = fields.object("final")
 
-    def _load_start(self, offset: int) -> DomainStart:
+    def _load_start(self, offset: int, start: DomainStart) -> DomainStart:
         source = self._source
-        header = source.header(offset)
         try:
-            return DomainStart.decode(source.section_a(offset, header), source.section_b(offset, header))
+            return start.detailed(source.section_b(offset, source.header(offset)))
         except FieldError as error:
             source.fail(offset, str(error))
 

@@ -127,20 +127,7 @@ class DomainStart(NamedTuple):
     def decode(section_a: bytes, section_b: bytes | None) -> "DomainStart":
         """From section A, and B for `argv`, `envp` and `boot`; these stay empty without it."""
         fields = Fields(load_json(section_a), "domain start")
-        argv: list[str] = []
-        envp: list[str] = []
-        boot = None
-        if section_b is not None:
-            size = int.from_bytes(section_b[:8], "little")
-            if len(section_b) < 8 or size > len(section_b) - 8:
-                raise FieldError(f"domain start: {size} bytes of details in {len(section_b)} bytes")
-            detail = Fields(load_json(section_b[8 : 8 + size]), "domain start")
-            parts = _Parts(section_b[8 + size :])
-            argv = parts.strings(detail, "argv")
-            envp = parts.strings(detail, "envp")
-            if detail.has("boot"):
-                boot = _boot_from(Fields(detail.object("boot"), "boot image"), parts)
-        return DomainStart(
+        start = DomainStart(
             domain=fields.integer("domain", 1, U32),
             kind=fields.choice("kind", DOMAIN_KINDS),
             pid=fields.integer("pid", 0, U32),
@@ -151,10 +138,24 @@ class DomainStart(NamedTuple):
             comm=fields.text("comm", 256),
             exe=fields.text("exe", PATH_MAX),
             cwd=fields.text("cwd", PATH_MAX),
-            argv=argv,
-            envp=envp,
-            boot=boot,
+            argv=[],
+            envp=[],
         )
+        return start if section_b is None else start.detailed(section_b)
+
+    def detailed(self, section_b: bytes) -> "DomainStart":
+        """The same with `argv`, `envp` and `boot`."""
+        size = int.from_bytes(section_b[:8], "little")
+        if len(section_b) < 8 or size > len(section_b) - 8:
+            raise FieldError(f"domain start: {size} bytes of details in {len(section_b)} bytes")
+        document, known = _known_files(section_b[8 : 8 + size])
+        detail = Fields(load_json(document), "domain start")
+        parts = _Parts(section_b[8 + size :])
+        boot = None
+        if detail.has("boot"):
+            boot = _boot_from(Fields(detail.object("boot"), "boot image"), parts, known)
+        argv, envp = parts.strings(detail, "argv"), parts.strings(detail, "envp")
+        return self._replace(argv=argv, envp=envp, boot=boot)
 
 
 class DomainEnd(NamedTuple):
@@ -395,24 +396,71 @@ def _same_for_many(mappings: tuple[BootMapping, ...], patches: tuple[int, ...]) 
     return dump_list(documents), bytes(tail.data), dump_list(patches)
 
 
-def _boot_from(fields: Fields, parts: _Parts) -> BootImage:
+class _ShownFiles(NamedTuple):
+    """What a document says of an image's files: the mappings without content, where in the parts that of each
+    is, as (address, offset, bytes), and the patches."""
+
+    mappings: list[tuple[BootMapping, list[tuple[int, ...]]]]
+    patches: list[int]
+
+
+_FILES_FIRST, _FILES_END = b'{"boot":{"mappings":', b',"stack_start":'
+
+
+def _known_files(document: bytes) -> tuple[bytes, _ShownFiles | None]:
+    """A document without what it says of files, where that stands apart as `_boot_document` writes it: it is
+    read once however many programs it is said of. Else the document as it is.
+
+    In JSON the mark between the two stands in no text, as a quote within one has a backslash before it.
+    """
+    end = document.find(_FILES_END)
+    if end < 0 or not document.startswith(_FILES_FIRST):
+        return document, None
+    try:
+        known = _shown_once(document[:end] + b"}}")
+    except FieldError:
+        return document, None
+    return b'{"boot":{' + document[end + 1 :], known
+
+
+@lru_cache(maxsize=64)
+def _shown_once(document: bytes) -> _ShownFiles:
+    detail = Fields(load_json(document), "domain start")
+    return _shown_files(Fields(detail.object("boot"), "boot image"))
+
+
+def _shown_files(fields: Fields) -> _ShownFiles:
+    return _ShownFiles(
+        [_mapping_from(mapping) for mapping in fields.objects("mappings", MAPPINGS_MAX)],
+        fields.integers("patches", MAPPINGS_MAX),
+    )
+
+
+def _boot_from(fields: Fields, parts: _Parts, known: _ShownFiles | None) -> BootImage:
     stack = fields.integers("stack", 2)
     if len(stack) != 2:
         raise FieldError(f"boot image: 'stack' has {len(stack)} numbers, expected 2")
+    files = known or _shown_files(fields)
     return BootImage(
-        mappings=[_mapping_from(mapping, parts) for mapping in fields.objects("mappings", MAPPINGS_MAX)],
+        mappings=[_filled(mapping, places, parts) for mapping, places in files.mappings],
         stack_start=fields.integer("stack_start"),
         stack=parts.part(stack[0], stack[1]),
         regs=fields.mapping("regs", 64),
         auxv=[(pair[0], pair[1]) for pair in fields.tuples("auxv", 2, 256)],
         brk=fields.integer("brk"),
-        patches=fields.integers("patches", MAPPINGS_MAX),
+        patches=files.patches,
         stack_limit=fields.integer("stack_limit") if fields.has("stack_limit") else 0,
     )
 
 
-def _mapping_from(fields: Fields, parts: _Parts) -> BootMapping:
-    data = [(place[0], parts.part(place[1], place[2])) for place in fields.tuples("data", 3, MAPPINGS_MAX)]
+def _filled(mapping: BootMapping, places: list[tuple[int, ...]], parts: _Parts) -> BootMapping:
+    if not places:
+        return mapping
+    return mapping._replace(data=tuple((address, parts.part(at, size)) for address, at, size in places))
+
+
+def _mapping_from(fields: Fields) -> tuple[BootMapping, list[tuple[int, ...]]]:
+    places = fields.tuples("data", 3, MAPPINGS_MAX)
     mapping = BootMapping(
         start=fields.integer("start"),
         end=fields.integer("end"),
@@ -423,11 +471,10 @@ def _mapping_from(fields: Fields, parts: _Parts) -> BootMapping:
         ino=fields.integer("ino"),
         path=fields.text("path", PATH_MAX),
         file=fields.integer("file", 0, U32),
-        data=tuple(data),
     )
     if mapping.start >= mapping.end:
         raise FieldError(f"boot image: a mapping from {mapping.start:#x} to {mapping.end:#x}")
-    for address, content in data:
-        if not mapping.start <= address <= mapping.end - len(content):
+    for address, _, size in places:
+        if not mapping.start <= address <= mapping.end - size:
             raise FieldError(f"boot image: content at {address:#x} outside of its mapping")
-    return mapping
+    return mapping, places

@@ -253,6 +253,27 @@ def test_boot_plan_lays_out_the_recorded_image() -> None:
     assert (steps[8].addr, steps[8].len) == (0x401000, 0x7FFFFFFFF000 - 5000)
 
 
+def test_programs_that_show_the_same_files_have_plans_of_their_own() -> None:
+    """GIVEN images of the same files with other stacks, other content, or a mapping more WHEN planned, in any
+    order THEN each plan is that of its steps."""
+    top = 0x7FFFFFFFF000
+    heap = BootMapping(start=0x404000, end=0x405000, prot=3, path="[heap]")
+    other = image(
+        stack=b"other" * 600, stack_start=top - 3000, regs={"rip": 0x401004, "rsp": top - 3000}, brk=0x406000
+    )
+    changed = image(mappings=[mapping._replace(data=()) for mapping in image().mappings])
+    more = image(mappings=[*image().mappings, heap._replace(start=0x500000, end=0x501000)])
+    close = image(mappings=[*image().mappings, heap._replace(start=top - (1 << 21), end=top - (1 << 20))])
+    plans = set()
+    for one in (image(), other, changed, more, close, image(patches=[]), image(), other):
+        assert bootplan.plan(one) == bootplan.encode(bootplan.steps(one))
+        plans.add(bootplan.plan(one))
+    assert len(plans) == 6
+    assert [step.op for step in bootplan.steps(close)].count(abi.BootOp.STACK) == 1
+    stack = next(step for step in bootplan.steps(close) if step.op == abi.BootOp.STACK)
+    assert stack.addr >= top - (1 << 20)
+
+
 def test_boot_plan_in_a_memfd_is_the_same_bytes() -> None:
     """GIVEN a plan WHEN put into a memfd THEN its size and bytes are those of the plan."""
     data = bootplan.encode(bootplan.steps(image()))
