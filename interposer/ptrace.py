@@ -30,9 +30,9 @@ def _load_binding() -> tuple[Any, Any]:
     """python-ptrace's functions and its exception.
 
     It would search for the C library by starting ldconfig, which takes longer than all the rest: this process
-    has the library already, and None names it. It would import logging and traceback for its debugger, which
-    is not used here. Where they are not imported yet, stand-ins keep all that away, unless another thread
-    could see them.
+    has the library already, and None names it. It would import logging, traceback and (for tools of its
+    own) datetime for its debugger, which is not used here. Where they are not imported yet, stand-ins keep
+    all that away, unless another thread could see them.
     """
     alone = "threading" not in sys.modules or sys.modules["threading"].active_count() == 1
     absent = [name for name in _UNUSED if name not in sys.modules and (alone or name == _SEARCH)]
@@ -51,7 +51,7 @@ def _load_binding() -> tuple[Any, Any]:
 
 
 _SEARCH = "ctypes.util"
-_UNUSED = (_SEARCH, "logging", "traceback")
+_UNUSED = (_SEARCH, "logging", "traceback", "ptrace.tools")
 _binding, _PtraceError = _load_binding()
 _PTRACE_GETSIGMASK = 0x420A
 _PTRACE_SETSIGMASK = 0x420B

@@ -183,7 +183,7 @@ class Execs:
             ptrace.detach(pid)
         finally:
             self._add_domain(new.start())
-        privilege = images.lost_privilege(new)
+        privilege = images.lost_privilege(new) if new.program.set_id else None
         if privilege:
             self._report(pending.new_domain, pid, privilege)
 
@@ -197,11 +197,19 @@ class Execs:
             return
         control = domain.ring.control
         now = time.monotonic_ns()
-        event = abi.Event(
-            task=pending.own_tid, kind=abi.Kind.EXECED, nr=number & 0xFFFF, time_in=now, time_out=now
+        domain.drain.append(
+            abi.Event(
+                pending.own_tid,
+                abi.Kind.EXECED,
+                0,
+                number & 0xFFFF,
+                0,
+                (new_domain, 0, 0, 0, 0, 0),
+                0,
+                now,
+                now,
+            )
         )
-        event.args[0] = new_domain
-        domain.drain.append(event)
         control.ntasks = max(control.ntasks - pending.tasks, 0)
         domain.ring.free_baton()
 

@@ -50,7 +50,8 @@ class Program(NamedTuple):
 
     `files`: what tells that they still are the same, by path; None where that is not certain. `patches`:
     addresses of CPUID instructions, with TRAP first where there may be others; `writes` put the replacements
-    there. `place`: where instructions can be put that map the core, or 0.
+    there. `place`: where instructions can be put that map the core, or 0. `set_id`: its file is to give it
+    the rights of a user or a group.
     """
 
     layout: Layout
@@ -59,6 +60,7 @@ class Program(NamedTuple):
     patches: tuple[int, ...]
     writes: tuple[inject.Patch, ...]
     place: int
+    set_id: bool
 
     def is_as_before(self) -> bool:
         """Whether its files still are what they were."""
@@ -187,7 +189,15 @@ def _look(pid: int, maps: bytes, files: FileTable, core: Core, memory: ptrace.Me
         tuple(patches),
         tuple(inject.together(writes, memory)),
         inject.place_in(layout.mappings, core.image, memory),
+        _is_set_id(pid),
     )
+
+
+def _is_set_id(pid: int) -> bool:
+    try:
+        return bool(os.stat(f"/proc/{pid}/exe").st_mode & (stat.S_ISUID | stat.S_ISGID))
+    except OSError:
+        return False
 
 
 def carry(new: NewImage, core: Core, memory: ptrace.Memory) -> None:

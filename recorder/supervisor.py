@@ -100,7 +100,9 @@ class Supervisor:
         next_tick = next_look = time.monotonic() + tick
         while not self._finished():
             ready = self._selector.select(max(0.0, min(next_tick, next_look) - time.monotonic()))
-            self._greetings()
+            for key, _ in ready:
+                if key.data is self._hello:
+                    self._greetings()
             for key, _ in ready:
                 self._ready(key.data)
             self._waits()

@@ -13,6 +13,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+_WAKEUPS = 4096
 _IGNORED = (signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN)
 _NOTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 
@@ -58,7 +59,7 @@ class Signals:
     def take(self) -> list[int]:
         """What has come since the last time, in order."""
         try:
-            while self._wakeup.recv(4096):
+            while len(self._wakeup.recv(_WAKEUPS)) == _WAKEUPS:
                 pass
         except BlockingIOError:
             pass

@@ -210,8 +210,8 @@ class TraceWriter:
 
     def end_domain(self, end: DomainEnd) -> None:
         """Say how a process of a domain ended. A domain of several processes has several of these."""
-        section = end.encode()
         end.check()
+        section = end.encode()
         self._put(_Job(ChunkType.DOMAIN_END, section, b"", end.domain))
 
     def add_file(self, entry: FileEntry) -> None:
