@@ -126,10 +126,16 @@ def _alike(one: Pattern, other: Pattern) -> bool:
     return one.kind == other.kind or {one.kind, other.kind} == {"thread", "lock"}
 
 
+def _caller(stack: Sequence[StackFrame], index: int) -> int:
+    """The application's innermost frame outside frame `index`, or this where there is none."""
+    outer = range(index + 1, len(stack))
+    return next((at for at in outer if not is_library(stack[at])), index)
+
+
 def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, LoopRule] | Pattern | None:
     """What a wait's stack tells: the loop whose idle wait it is (with the index of the loop's frame, the
-    outermost of those that follow each other: handlers may be called from there), the pattern that blocks, or
-    None."""
+    outermost of those that follow each other, or their caller: handlers may be called from there), the
+    pattern that blocks, or None."""
     for index, frame in enumerate(stack):
         pattern = knowledge.patterns.match(frame)
         if pattern is not None and pattern.kind not in ("lock", "thread"):
@@ -147,7 +153,7 @@ def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, Loo
                     return index, outer_rule
                 if outer_rule is None and not is_library(further):
                     break
-            return index, rule
+            return (_caller(stack, index) if rule.pulled else index), rule
         if not is_library(frame) and frame.kind == "python":
             break
     return None

@@ -53,6 +53,8 @@ class LoopRule:
     functions: tuple[str, ...]
     toolkit: str
     files: tuple[str, ...] = ()
+    pulled: bool = False
+    """They return with an event: the loop, and what calls handlers, is their caller."""
 
 
 class _Rule(Protocol):
@@ -134,7 +136,10 @@ def read(paths: Iterable[Path]) -> Knowledge:
         for number, table in enumerate(document.get("loop", []), 1):
             where = f"{path}: loop {number}"
             names = _texts(where, table, "functions")
-            loops.append(LoopRule(names, str(table.get("toolkit", "")), _texts(where, table, "files", True)))
+            files = _texts(where, table, "files", True)
+            loops.append(
+                LoopRule(names, str(table.get("toolkit", "")), files, bool(table.get("pulled", False)))
+            )
     return Knowledge(Matcher(patterns), Matcher(loops))
 
 

@@ -13,7 +13,8 @@ from hangscan.knowledge import Knowledge, Pattern
 from hangscan.library import LibraryCalls
 from hangscan.log import DomainLog
 from hangscan.model import Action, Operation
-from hangscan.operations import EPOLLS, FUTEX, WAITS
+from hangscan.operations import EPOLLS, FUTEX, NAPS, WAITS
+from hangscan.rounds import in_one_loop
 from interfaces.abi import Kind
 from replayer.backtrace import StackFrame
 
@@ -24,6 +25,11 @@ _ALL_OF = 12
 PLAIN = "plain loop"
 LIBRARY_WAIT = -1
 """In place of a call's number: a library function in which loops wait."""
+FRAMES = "frame loop"
+FRAME_SLEEP = -2
+"""In place of a call's number: short sleeps, as a game has between two frames."""
+_FRAME_NS = 50_000_000
+_LEAST_FRAMES = 10
 
 
 @dataclass(slots=True)
@@ -85,10 +91,26 @@ def groups_of(
     for number in library.idle(log).tolist() if library is not None else ():
         task = int(events[number]["task"])
         found.setdefault((task, LIBRARY_WAIT, 0), WaitGroup(task, LIBRARY_WAIT, 0, [])).events.append(number)
+    for group in _frames(log):
+        found[group.task, FRAME_SLEEP, 0] = group
     by_task: dict[int, list[WaitGroup]] = {}
     for group in found.values():
         by_task.setdefault(group.task, []).append(group)
     return by_task
+
+
+def _frames(log: DomainLog) -> list[WaitGroup]:
+    """The short sleeps of a process's first thread, where they come as often as pictures do."""
+    events = log.events
+    task = int(events[0]["task"]) if len(events) else 0
+    chosen = (events["kind"] == Kind.SYSCALL) & np.isin(events["nr"], list(NAPS)) & (events["task"] == task)
+    numbers = np.flatnonzero(chosen)
+    began, ended = events["time_in"][numbers].astype(np.int64), events["time_out"][numbers].astype(np.int64)
+    short = ended - began <= _FRAME_NS
+    numbers, ended = numbers[short], ended[short]
+    if len(numbers) < _LEAST_FRAMES or float(np.median(np.diff(ended))) > _FRAME_NS:
+        return []
+    return [WaitGroup(task, FRAME_SLEEP, 0, numbers.tolist())]
 
 
 def may_loop(groups: Sequence[WaitGroup]) -> bool:
@@ -117,7 +139,13 @@ def classify(groups: Sequence[WaitGroup], knowledge: Knowledge, resources: dict[
         if not group.idle and group.pattern is None:
             unknown.append(group)
     frames = own_frames([group for group in groups if group.idle], knowledge)
-    for group in unknown:
+    for group in groups:
+        if group.nr == FRAME_SLEEP and group.pattern is not None and group.pattern.kind == "sleep":
+            group.pattern = None
+            unknown.append(group)
+    for group in sorted(unknown, key=lambda one: one.nr == FRAME_SLEEP):
+        if group.nr == FRAME_SLEEP and any(one.idle for one in groups):
+            continue
         called = any((frame.function, frame.sp) in frames for one in group.stacks.values() for frame in one)
         if not called:
             _by_heartbeat(group, resources)
@@ -128,7 +156,7 @@ def _by_heartbeat(group: WaitGroup, resources: dict[int, Operation]) -> None:
     if len(group.events) < least or group.nr == FUTEX:
         return
     waits_for = resources.get(group.events[0])
-    if waits_for is not None and waits_for.resource.kind in ("dns", "sleep"):
+    if waits_for is not None and waits_for.resource.kind in ("dns", "sleep") and group.nr != FRAME_SLEEP:
         return
     shapes = {
         tuple((frame.function, frame.sp) for frame in stack) for stack in group.stacks.values() if stack
@@ -136,7 +164,7 @@ def _by_heartbeat(group: WaitGroup, resources: dict[int, Operation]) -> None:
     stack = next((stack for stack in group.stacks.values() if stack), ())
     if len(shapes) > max(1, len(group.stacks) // 2):
         return
-    group.toolkit = PLAIN
+    group.toolkit = FRAMES if group.nr == FRAME_SLEEP else PLAIN
     index = next((index for index, frame in enumerate(stack) if not is_library(frame)), 0)
     group.depth, group.stack = len(stack) - index, stack
 
@@ -157,15 +185,80 @@ def actions_of(log: DomainLog, task: int, waits: Sequence[int], startup: bool) -
     return actions
 
 
-def own_frames(groups: Sequence[WaitGroup], knowledge: Knowledge) -> frozenset[tuple[str, int]]:
-    """The loops' own activations, as (function, stack pointer): what an action's stacks go through."""
+def own_frames(
+    groups: Sequence[WaitGroup], knowledge: Knowledge, operations: Sequence[Operation] = ()
+) -> frozenset[tuple[str, int]]:
+    """The loops' own activations, as (function, stack pointer): what an action's stacks go through.
+
+    The function that waits may be one that a loop only calls, and returns to it; `operations` between two
+    of its waits tell which one that loop is in.
+    """
     found: set[tuple[str, int]] = set()
     for group in groups:
+        between = _between(group, operations)
         for stack in group.stacks.values():
-            told = loop_of(stack, knowledge) if group.toolkit != PLAIN else None
-            index = told[0] if isinstance(told, tuple) else -1
-            if group.toolkit == PLAIN and 0 < group.depth <= len(stack):
-                index = len(stack) - group.depth
-            if index >= 0:
-                found.add((stack[index].function, stack[index].sp))
+            index = _own_index(stack, group, knowledge)
+            if index < 0:
+                continue
+            if returns(group, stack, knowledge):
+                index = max([index, *(_meeting(stack, index, one) for one in between)])
+            found.add((stack[index].function, stack[index].sp))
     return frozenset(found)
+
+
+def returns(group: WaitGroup, stack: Sequence[StackFrame], knowledge: Knowledge) -> bool:
+    """Whether what waits here returns to the application, which calls the handlers."""
+    told = loop_of(stack, knowledge) if group.toolkit not in (PLAIN, FRAMES) else None
+    return group.toolkit in (PLAIN, FRAMES) or (isinstance(told, tuple) and told[1].pulled)
+
+
+def _own_index(stack: Sequence[StackFrame], group: WaitGroup, knowledge: Knowledge) -> int:
+    if group.toolkit in (PLAIN, FRAMES):
+        return len(stack) - group.depth if 0 < group.depth <= len(stack) else -1
+    told = loop_of(stack, knowledge)
+    return told[0] if isinstance(told, tuple) else -1
+
+
+def _between(group: WaitGroup, operations: Sequence[Operation]) -> list[Operation]:
+    """Those with a stack that lie between two waits of the group and are none of these."""
+    if not group.events:
+        return []
+    waits = set(group.events)
+    first, last = group.events[0], group.events[-1]
+    return [
+        one
+        for one in operations
+        if first < one.event < last and one.event not in waits and (one.stack or one.samples)
+    ]
+
+
+def _meeting(stack: Sequence[StackFrame], index: int, operation: Operation) -> int:
+    """The index in a wait's stack of the innermost activation of the application, from `index` outwards,
+    that an operation has in its stack, too; -1 if there is none."""
+    other = operation.stack or operation.samples[0]
+    keys = {(frame.function, frame.sp) for frame in other}
+    outer = range(index, len(stack))
+    return next(
+        (at for at in outer if not is_library(stack[at]) and (stack[at].function, stack[at].sp) in keys), -1
+    )
+
+
+def comes_round(stack: Sequence[StackFrame], groups: Sequence[WaitGroup], knowledge: Knowledge) -> bool:
+    """Whether an operation after a thread's last wait is one of a loop's round, which only did not come
+    back to the wait, and not what follows the loop. Where toolkits call the handlers it is."""
+    own = {(frame.function, frame.sp): frame for frame in stack if not is_library(frame)}
+    judged = False
+    for group in groups:
+        for wait in group.stacks.values():
+            if not wait or not returns(group, wait, knowledge):
+                if any((frame.function, frame.sp) in own for frame in wait):
+                    return True
+                continue
+            for frame in wait:
+                here = own.get((frame.function, frame.sp))
+                if here is None or frame.kind == "inlined":
+                    continue
+                judged = True
+                if in_one_loop(frame, here):
+                    return True
+    return not judged

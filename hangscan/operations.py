@@ -61,6 +61,7 @@ SELECTS = numbers("select", "pselect6")
 EPOLLS = numbers("epoll_wait", "epoll_pwait", "epoll_pwait2")
 WAITS = POLLS | SELECTS | EPOLLS
 CHILDREN = numbers("wait4", "waitid")
+NAPS = numbers("nanosleep", "clock_nanosleep")
 SLEEPS = numbers("nanosleep", "clock_nanosleep", "pause", "rt_sigsuspend", "rt_sigtimedwait")
 FUTEX = BY_NAME["futex"].number
 IPC = numbers("msgrcv", "msgsnd", "semop", "semtimedop", "mq_timedreceive", "mq_timedsend")

@@ -19,7 +19,16 @@ from hangscan.grouping import Grouper
 from hangscan.knowledge import Knowledge, builtin
 from hangscan.library import LibraryCalls
 from hangscan.log import DomainLog
-from hangscan.loops import PLAIN, WaitGroup, actions_of, classify, groups_of, may_loop, own_frames
+from hangscan.loops import (
+    PLAIN,
+    WaitGroup,
+    actions_of,
+    classify,
+    comes_round,
+    groups_of,
+    may_loop,
+    own_frames,
+)
 from hangscan.model import Action, Candidate, Loop, Operation, Report
 from hangscan.operations import Judge
 from hangscan.options import Options
@@ -274,7 +283,7 @@ class _Scan:
         loop = self._loop(domain, task, main)
         if not whole and loop.toolkit == PLAIN and task != loop.pid and all(map(is_library, loop.stack)):
             return
-        loop.frames = own_frames(idle, self._knowledge)
+        loop.frames = own_frames(idle, self._knowledge, operations)
         loop.waits = len(waits)
         loop.actions = (
             actions_of(domain.log, task, waits, self._options.startup or whole)
@@ -282,6 +291,8 @@ class _Scan:
             else [_life(domain.log, task)]
         )
         _assign(loop.actions, operations, set(waits), loop.frames, whole)
+        if not whole:
+            _leave_out_what_follows(loop, idle, self._knowledge)
         yield loop, self._group(domain, walked, loop)
 
     def _critical(
@@ -424,6 +435,21 @@ def _assign(
         if known and frames and not inside and not whole:
             continue
         action.operations.append(one)
+
+
+def _leave_out_what_follows(loop: Loop, idle: Sequence[WaitGroup], knowledge: Knowledge) -> None:
+    """After the last wait a program that ends is done with its loop: what follows that is no action."""
+    after = loop.actions[-1] if loop.actions else None
+    if after is None or not after.last or not after.operations:
+        return
+    before = len(after.operations)
+    after.operations = [
+        one
+        for one in after.operations
+        if comes_round(one.stack or (one.samples or ((),))[0], idle, knowledge)
+    ]
+    if len(after.operations) < before and not any(one.stack or one.samples for one in after.operations):
+        loop.actions.pop()
 
 
 def _share_stacks(operations: Sequence[Operation]) -> None:

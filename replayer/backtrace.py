@@ -48,7 +48,7 @@ class StackFrame:
 
     `module` is the path of the ELF file, for Python frames that of the interpreter. `sp` is where
     the caller's stack pointer is when the frame has returned, which tells activations of one function apart;
-    `pc` is 0 for Python frames.
+    `pc` is 0 for Python frames, `offset` (the pc as linked) where the module is not known, too.
     """
 
     function: str
@@ -58,6 +58,7 @@ class StackFrame:
     kind: str
     sp: int = 0
     pc: int = 0
+    offset: int = 0
 
     def __str__(self) -> str:
         place = f" at {self.file}:{self.line}" if self.file and self.line else f" in {self.module}"
@@ -187,7 +188,8 @@ class StackReader:
         if known is None:
             known = self._places[key] = tuple(self._resolve(frame, unwinder))
         return [
-            StackFrame(one.function, one.file, one.line, one.module, one.kind, end, frame.pc) for one in known
+            StackFrame(one.function, one.file, one.line, one.module, one.kind, end, frame.pc, frame.offset)
+            for one in known
         ]
 
     def _resolve(self, frame: Frame, unwinder: Unwinder) -> list[StackFrame]:

@@ -1,5 +1,5 @@
-"""Reproductions of public reports of soft hangs, each with its repaired twin: the one is found with the right
-function and fix, about the other nothing is said."""
+"""Reproductions of public reports of soft hangs, and loops of unusual kinds, each with its repaired twin: the
+one is found with the right function and fix, about the other nothing is said."""
 
 from __future__ import annotations
 
@@ -53,6 +53,9 @@ CASES = [
     Case("web.py", "file", "serve_file", "asyncio.to_thread", ("nfs-down",)),
     Case("ledger.py", "file", "store", "asyncio.to_thread", ("hdd",)),
     Case("repaint.py", "file", "repaint", "thread", ("nfs-down",), needs=("Xvfb",), display=True),
+    Case("forwarder.c", "pipe", "forward", "non-blocking pipe", ()),
+    Case("game.c", "child", "load_level", "posix_spawn", ()),
+    Case("editor.c", "filelock", "on_save", "LOCK_NB", (), ("-lX11",), ("Xvfb",), display=True),
 ]  # fmt: skip
 
 
