@@ -260,7 +260,7 @@ class _Recording:
                 )
             for name, what, detail in found["problems"]:
                 self._tell(f"{interface.name}: {name} is not recorded ({what}: {detail})")
-            if lacking := sorted(engine.lacking.get(interface.name, [])):
+            if lacking := sorted(set(engine.lacking.get(interface.name, []))):
                 names = ", ".join(lacking[:8]) + (" ..." if len(lacking) > 8 else "")
                 self._tell(
                     f"the program imports functions that the interface {interface.name} lacks "

@@ -92,6 +92,7 @@ _SECOND = {
     "copy": "POINTER | SIZE",
     "line": "CHAR_POINTER | SIZE",
     "offset": "LVALUE | POINTER",
+    "remember": "HANDLE | CHAR_POINTER",
     "vector": "IOVEC_POINTER | COUNT, SIZE",
     "kept": "POINTER | SIZE",
 }
@@ -111,6 +112,8 @@ EXTRA_KINDS = (
     "addresses",
     "scanned",
     "kept",
+    "remember",
+    "remembered",
 )
 INPUT_KINDS = ("value", "string", "bytes", "vector")
 

@@ -225,6 +225,13 @@ void rr_broken(struct rr_call *c) { ctl->broken = c->nr; }
 void rr_open(struct rr_call *c) { commit(c, RR_L_ENTER); c->announced = 1; c->t->depth = 0; }
 void rr_shut(struct rr_call *c) { c->t->depth = 1; c->t->call = c; }
 
+/* The text in the room that goes with an object. */
+void rr_remembered(struct rr_call *c, int arg, u64 key)
+{
+	u64 p = map_size ? map_get(key ^ ROOM) : 0;
+	if (p && p != (key ^ ROOM)) rr_out(c, arg, (void *)p, c->replaying ? 0 : strlen((char *)p) + 1);
+}
+
 /* What getline does to the program's buffer. */
 void rr_line(struct rr_call *c, int arg, char **to, u64 *room, i64 n)
 {

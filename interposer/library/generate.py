@@ -69,11 +69,12 @@ def source(numbered: Numbered, header: str, *, nested: bool = False) -> str:
         PRELUDE if "size_t" not in header else "",
         interface.types,
         "extern void *rr_orig[], *rr_alt[], *rr_fork_function;",
-        "void rr_begins(void) {}",
     ]
     lines += _callable(interface)
     for callback in interface.callbacks.values():
         lines += _callback(callback, numbered.callbacks[callback.name])
+    # Calls made from here on are the library's. What a callback ends with, by a jump, is called above.
+    lines.append("void rr_begins(void) {}")
     for index, function in enumerate(interface.functions.values()):
         if function.special != "instruction":
             lines += _Stub(function, index, numbered, nested).text()
@@ -400,6 +401,10 @@ class _Stub:
                 return f"\trr_out_vector(&rr_c, {at}, (const void *)({expression}), {extra.size});"
             case "strings":
                 return f"\trr_out_strings(&rr_c, {at}, (char ***)&({expression}));"
+            case "remember":
+                return f"\trr_remember((u64)({expression}), (void *)({extra.size}));"
+            case "remembered":
+                return f"\trr_remembered(&rr_c, {at}, (u64)({expression}));"
             case "blocks":
                 each = f"(i64)({extra.size})"
                 return f"\trr_out_blocks(&rr_c, {at}, (char ***)&({expression}), {each});"

@@ -374,17 +374,22 @@ static void map_put(u64 key, u64 value)
 	unlock(&map_lock);
 }
 
-void *rr_translate(u64 key)
+static u64 map_get(u64 key)
 {
 	u64 i, found = key;
-	if (!key || !map_size || ctl->mode != RR_M_REPLAY) return (void *)key;
 	lock(&map_lock);
 	i = (key >> 3) * 0x9E3779B97F4A7C15UL % map_size;
 	while (map_keys[i] && map_keys[i] != key) i = (i + 1) % map_size;
 	if (map_keys[i]) found = map_values[i];
 	unlock(&map_lock);
-	return (void *)found;
+	return found;
 }
+
+void *rr_translate(u64 key) { return (void *)(key && map_size && ctl->mode == RR_M_REPLAY ? map_get(key) : key); }
+
+/* Room of the program's for text, which it has given to go with an object of the library's. */
+#define ROOM (0x726f6f6dUL << 32)
+void rr_remember(u64 key, void *p) { map_put(key ^ ROOM, (u64)p); }
 
 #define OBJECT 0x7272206f626a6563UL
 static u64 *object(void *p) { return p && ((u64)p & 7) == 0 && ((u64 *)p)[-2] == OBJECT ? p : 0; }

@@ -85,6 +85,8 @@ extern void rr_out_strings(struct rr_call *c, int arg, char ***s);
 extern void rr_out_blocks(struct rr_call *c, int arg, char ***s, i64 each);
 extern int rr_refused(i64 number);
 extern void rr_by_number(struct rr_call *c, i64 number, i64 a, i64 b, void *event, i64 result);
+extern void rr_remember(u64 key, void *p);
+extern void rr_remembered(struct rr_call *c, int arg, u64 key);
 extern void *rr_through(void);
 extern void rr_through_end(void *thread);
 extern void rr_addresses(struct rr_call *c, int arg, void *list);
