@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from interfaces import abi
+from interfaces.calls import name_of
 from interfaces.libspec.model import Callback, Function, Interface
 from interfaces.libspec.show import LibFlag, call_text
 from interposer.library.engine import SLOT_SIZE, SLOTS, WATCH, Engine, Plan
@@ -37,6 +39,7 @@ class Watch:
         self._known: dict[int, Function | Callback] = plan.functions()
         self._tell = tell
         self.pid = pid
+        self._quiet = _waiting(pid)
         self._engine = Engine(WATCH, SLOTS * SLOT_SIZE)
         try:
             self._engine.attach(pid)
@@ -60,6 +63,11 @@ class Watch:
         time.sleep(_TICK)
         return True
 
+    def quiet(self) -> dict[int, str]:
+        """Threads that wait in a call they made before the watch began -> its name."""
+        now = _waiting(self.pid)
+        return {task: name for task, name in self._quiet.items() if now.get(task) == name}
+
     def close(self) -> None:
         """Take the stubs out again; the process goes on."""
         self._engine.detach()
@@ -72,6 +80,7 @@ class Watch:
             event = abi.Event.from_buffer_copy(events, at)
             if event.flags & (LibFlag.PART | LibFlag.ENTER | LibFlag.CALLBACK | LibFlag.RETURN):
                 continue
+            self._quiet.pop(event.task, None)
             known = self._known.get(event.nr)
             data = payload[event.payload_off : event.payload_off + event.payload_len]
             try:
@@ -88,3 +97,15 @@ class Watch:
                     event.ip,
                 )
             )
+
+
+def _waiting(pid: int) -> dict[int, str]:
+    """The threads of a process that wait in a system call -> its name."""
+    found = {}
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{task}/syscall", encoding="ascii") as file:
+                number = file.read().split(maxsplit=1)[0]
+                if number.isdecimal():
+                    found[int(task)] = name_of(int(number))
+    return found

@@ -71,7 +71,10 @@ def command(pid: int, interfaces: tuple[str, ...], slow: float | None, seconds: 
     except KeyboardInterrupt:
         pass
     finally:
+        quiet = {} if counts else watch.quiet()
         watch.close()
+    for task, name in list(quiet.items())[:4]:
+        click.echo(f"[{task}] waits in {name} since before the watch: no call of its ended", err=True)
     click.echo(f"{'calls':>10}  {'longest':>9}  {'together':>9}  function")
     for name, total in times.most_common(20):
         click.echo(

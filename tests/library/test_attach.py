@@ -74,6 +74,19 @@ def test_a_server_is_watched_and_goes_on(tmp_path: Path, number: signal.Signals)
         assert ask(client, b"GET a1") == b"$1\r\nb\r\n"
 
 
+def test_a_target_that_waits_is_told_of(tool: Tool, build: Build) -> None:
+    """GIVEN a program that waits for input all the time THEN the watch says so, and the program goes on."""
+    with subprocess.Popen([build("waits", _WAITS)], stdin=subprocess.PIPE) as target:
+        assert target.stdin is not None
+        while not Path(f"/proc/{target.pid}/syscall").read_text().startswith("0 "):
+            os.sched_yield()
+        done = tool("attach", str(target.pid), "--interface", "libc", "--seconds", "0.1")
+        assert done.status == 0
+        assert f"[{target.pid}] waits in read since before the watch" in done.err
+        target.stdin.close()
+        assert target.wait(timeout=60) == 5
+
+
 def test_a_target_that_ends_ends_the_watch(build: Build) -> None:
     program = build(
         "short",
