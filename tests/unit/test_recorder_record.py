@@ -20,7 +20,7 @@ from interfaces.errors import ExitStatus
 from interposer import kernel
 from interposer.channel import Message
 from interposer.errors import LaunchError
-from recorder import RecordError, RecordOptions, RecordResult, record
+from recorder import RecordError, RecordOptions, RecordResult, images, record
 from recorder.mapping import Mappings
 from tracefile import TraceFormatError, TraceMissingError, TraceReader, TraceWriteError, TraceWriter
 from tracefile.layout import HEADER_SIZE, ChunkType
@@ -391,6 +391,37 @@ def test_the_linkers_cache_is_asked_for_twice_however_many_programs_start(
     cache = os.path.realpath("/etc/ld.so.cache")
     assert asked.count(cache) == (2 if os.path.exists(cache) else 0)
     assert len(asked) == len(set(asked)) + 1
+
+
+def test_a_program_that_is_made_anew_is_looked_at_anew(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIVEN a program that has run so often that it is recognised WHEN another takes its place, in the same
+    file THEN that one is what the trace holds."""
+    monkeypatch.setattr("recorder.files._SETTLED_NS", -1)
+    monkeypatch.setattr("recorder.files._disks", lambda: frozenset({tmp_path.stat().st_dev}))
+    looked: list[int] = []
+    look = images._look
+
+    def spy(pid: int, *rest: Any) -> images.Program:
+        looked.append(pid)
+        return look(pid, *rest)
+
+    monkeypatch.setattr(images, "_look", spy)
+    own = tmp_path / "own"
+    runs = f"{own}; {own}; {own}; {own}"
+    script = f"cat /bin/true > {own}; chmod +x {own}; {runs}; cat /bin/false > {own}; {own}"
+    assert run(trace, "/bin/sh", "-c", script).status == 1
+    with TraceReader.open(trace) as reader:
+        numbers = [
+            {mapping.file for mapping in info.boot.mappings if mapping.path == str(own)}
+            for _, info in sorted(reader.domains.items())
+            if info.boot is not None and info.exe == str(own)
+        ]
+        contents = [b"".join(reader.blob(reader.files[min(shown)].blob or "")) for shown in numbers]
+    assert [len(shown) for shown in numbers] == [1] * 5
+    assert contents == [Path("/bin/true").read_bytes()] * 4 + [Path("/bin/false").read_bytes()]
+    assert len(looked) < 1 + 2 + 5
 
 
 def test_a_virtual_machine_is_not_asked_for_what_the_dynamic_linker_asks(trace: Path) -> None:
