@@ -108,6 +108,7 @@ struct space {
   u32 nshared;          /* entries of `shared` in use */
   u32 map_changes;       /* calls that may have changed which memory is writable; 0: none yet */
   u32 grows_down;        /* the program has a mapping that grows by itself */
+  u64 below;             /* the lowest place below the core that was given to what the kernel put into its range */
   u64 writes_seen;        /* of GLOBAL->writes: those that are in the log */
   u32 writable_shared;  /* of them writable, and anonymous ones: decides whether a fork shares the domain */
   u32 display_client;     /* connected to an X server */

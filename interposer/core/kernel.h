@@ -72,6 +72,7 @@ _Static_assert(sizeof(struct stat_k) == 144, "stat");
 #define MREMAP_FIXED 2
 #define MREMAP_DONTUNMAP 4
 #define SHM_RDONLY 010000
+#define SHM_REMAP 040000
 
 #define SA_SIGINFO 4ul
 #define SA_RESTORER 0x04000000ul

@@ -13,6 +13,10 @@ int is_memory(u64 nr) {
   }
 }
 
+#define HUGE_PAGE 0x200000ul
+#define BELOW_STEP 0x1000000000ul
+#define BELOW_LEAST 0x100000000ul
+
 static int overlaps_core(u64 address, u64 len) {
   u64 end = address + page_up(len);
   return len && ((address < RR_END && end > RR_BASE) || (address < RR_SLOT_TABLE + RR_SLOT_TABLE_SIZE && end > RR_SLOT_TABLE));
@@ -175,6 +179,50 @@ static const struct rr_known_file *known_shared(const u64 *args, int writable) {
   return known_file(&s, args[2], RR_KF_SHARED);
 }
 
+/* Programs that reserve a terabyte or more fill what lies above the core's range, and the kernel then takes the gaps in
+ * that for free. What it put there goes below: a place for `len` bytes, mapped without rights, or 0. */
+static u64 place_below(u64 len) {
+  u64 top = space.below ? space.below : RR_BASE;
+  len = page_up(len);
+  for (u32 i = 0; i < 512 && len + BELOW_LEAST < top; i++) {
+    u64 at = (top - len) & ~(HUGE_PAGE - 1);
+    s64 got = SYS6(RR_NR_mmap, at, len, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == (s64)at) return space.below = at;
+    if (got >= 0 || got < -4095) SYS2(RR_NR_munmap, got, len);
+    top = at < top - BELOW_STEP || top < BELOW_STEP ? at : top - BELOW_STEP;
+  }
+  return 0;
+}
+
+static int is_error(s64 result) { return result < 0 && result >= -4095; }
+
+static s64 mapped_apart(s64 result, u64 nr, const u64 *args, u64 prot) {
+  if (is_error(result) || args[3] & MAP_FIXED || !overlaps_core((u64)result, args[1])) return result;
+  SYS2(RR_NR_munmap, result, args[1]);
+  u64 at = place_below(args[1]);
+  if (!at) return -ENOMEM;
+  result = sys6((s64)nr, at, args[1], prot, (args[3] & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, args[4], args[5]);
+  if (is_error(result)) SYS2(RR_NR_munmap, at, args[1]);
+  return result;
+}
+
+static s64 moved_apart(s64 result, const u64 *args) {
+  if (is_error(result) || args[3] & MREMAP_FIXED || !overlaps_core((u64)result, args[2])) return result;
+  u64 at = place_below(args[2]);
+  if (!at) return result;
+  return SYS5(RR_NR_mremap, result, args[2], args[2], MREMAP_MAYMOVE | MREMAP_FIXED, at);
+}
+
+static s64 attached_apart(s64 result, const u64 *args, u64 size) {
+  if (is_error(result) || args[1] || !overlaps_core((u64)result, size)) return result;
+  SYS1(RR_NR_shmdt, result);
+  u64 at = place_below(size);
+  if (!at) return -ENOMEM;
+  result = SYS3(RR_NR_shmat, args[0], at, args[2] | SHM_REMAP);
+  if (is_error(result)) SYS2(RR_NR_munmap, at, page_up(size));
+  return result;
+}
+
 static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u64 flags = args[3], len = args[1];
   int shared = (flags & MAP_TYPE) != MAP_PRIVATE, anonymous = (flags & MAP_ANONYMOUS) != 0, writable = 0;
@@ -192,6 +240,7 @@ static s64 record_mmap(struct thread *th, u64 nr, u64 *args, u64 ip) {
     if (!known) record_join(th, ip, RR_SHARE_FILE, (s32)args[4], 0, args[2] & PROT_WRITE || writable);
   }
   s64 result = sys6((s64)nr, args[0], len, jit_protection(args), flags, args[4], args[5]);
+  result = mapped_apart(result, nr, args, jit_protection(args));
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
   if (result >= 0 || result < -4095) {
     jit_mapped((u64)result, args);
@@ -233,7 +282,7 @@ static s64 record_shmat(struct thread *th, u64 nr, u64 *args, u64 ip) {
   u32 number = 0;
   if (SYS3(RR_NR_shmctl, args[0], 2, status) >= 0)
     number = record_join(th, ip, RR_SHARE_SYSV, -1, args[0], (u64)!(args[2] & SHM_RDONLY) | (page_up(status[6]) << 1));
-  s64 result = SYS3(nr, args[0], args[1], args[2]);
+  s64 result = attached_apart(SYS3(nr, args[0], args[1], args[2]), args, status[6]);
   log_begin(th, RR_K_SYSCALL, (u32)nr, ip, args);
   if ((result >= 0 || result < -4095) && SYS3(RR_NR_shmctl, args[0], 2, status) >= 0) {
     size = page_up(status[6]);
@@ -272,6 +321,7 @@ s64 record_memory(struct thread *th, u64 nr, u64 *args, u64 ip) {
     result = SYS3(nr, args[0], args[1], 4);
   else
     result = sys6((s64)nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+  if (nr == RR_NR_mremap) result = moved_apart(result, args);
   if ((nr == RR_NR_munmap || nr == RR_NR_mprotect || nr == RR_NR_pkey_mprotect) && result >= 0) jit_forget(args[0], args[1]);
   if (nr == RR_NR_munmap && result >= 0 && space.nshared) forget_shared(args[0], args[1]);
   if (nr == RR_NR_mremap && result >= 0 && space.nshared) move_shared(args, (u64)result);
