@@ -13,7 +13,6 @@ RrPyError                   (interfaces.errors)
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +36,8 @@ class LibraryTraceError(NothingToReplayError):
 
     def __init__(self, meta: Mapping[str, Any]) -> None:
         """`meta`: the trace's."""
+        import shlex
+
         command = shlex.join(map(str, meta.get("command") or ["PROGRAM"]))
         super().__init__(
             f"the trace was recorded at {_interfaces(meta)}: it holds no memory, registers or stacks",
