@@ -30,6 +30,8 @@ _DOMAIN = 1
 RESULT_DIFFERS = 10
 LOG_ENDS = 8
 _TICK = 0.02
+_GONE_SECONDS = 1.0
+"""How long the replay stands still before it is looked whether the process that is to go on has ended."""
 _LEAST_LAST = 0.3
 _UNKNOWN = (1 << 63) - 1
 REASONS = {
@@ -193,6 +195,8 @@ class _Replaying:
             now = (control.event_no, _cpu(engine.pid))
             if now != before or starting:
                 moved, before = time.monotonic(), now
+            elif time.monotonic() - moved > _GONE_SECONDS and (text := self._gone()):
+                return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, text)
             elif time.monotonic() - moved > limit:
                 text = (
                     f"the replay has made no progress for {limit:.0f} s, at event {control.event_no}: "
@@ -211,11 +215,26 @@ class _Replaying:
         for error in self.engine.errors:
             self.notes.append(error)
         if left and self.reader.complete:
-            how = f"exited with {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
-            text = f"the program {how} early; the next recorded event is {self._expected(control.cursor)}"
+            expected = self._expected(control.cursor)
+            text = f"the program {_how(code)} early; the next recorded event is {expected}"
             return self._result(ReplayEnd.DIVERGED, ExitStatus.DIVERGED, None, text)
         end = ReplayEnd.FINISHED if self.reader.complete else ReplayEnd.INCOMPLETE
         return self._result(end, code if code >= 0 else 0, -code if code < 0 else None, "")
+
+    def _gone(self) -> str:
+        """What became of the process that is to make the next recorded call; "" where that is not known."""
+        control = self.engine.control
+        raw = self.engine.read_area(control.cursor, 96)
+        if len(raw) < 96:
+            return ""
+        status = self.family.status(abi.Event.from_buffer_copy(raw).task)
+        if status is None:
+            return ""
+        how = _how(os.waitstatus_to_exitcode(status))
+        return (
+            f"a program that the recorded one started {how} early, at event {control.event_no}; the next "
+            f"recorded event is {self._expected(control.cursor)}"
+        )
 
     def _divergence(self) -> LibraryDivergence:
         from interfaces.libspec.show import call_text
@@ -264,6 +283,10 @@ class _Replaying:
             notes=tuple(self.notes),
             seconds=time.monotonic() - self.began,
         )
+
+
+def _how(code: int) -> str:
+    return f"exited with {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
 
 
 def _as_far(control: Control) -> bool:

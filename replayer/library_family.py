@@ -81,6 +81,10 @@ class Family:
         """The process that plays a task, as far as this one started it; 0 else."""
         return self._tasks.get(task, 0)
 
+    def status(self, task: int) -> int | None:
+        """The wait status of the program that plays a task, None while it runs or where it is not known."""
+        return self._statuses.get(self.pid(task))
+
     @property
     def main_status(self) -> int | None:
         """The wait status of the last program that the first process became, None while it runs."""

@@ -35,6 +35,7 @@ HELPERS = frozenset(
         "is_standard",
         "stdout_is_output",
         "standard_input",
+        "standard_output",
         "count",
         "fd_is_output",
         "strnlen",

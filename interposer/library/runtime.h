@@ -94,6 +94,7 @@ extern void *rr_mapped(struct rr_call *c, int arg, void *at, u64 n, int protecti
 extern void rr_epoll_ctl(struct rr_call *c, void *event);
 extern void rr_epoll_wait(struct rr_call *c, void *events, i64 n);
 extern void *rr_standard_input(void);
+extern void *rr_standard_output(void);
 extern void rr_put_strings(struct rr_call *c, int arg, char **s, i64 n);
 extern void rr_begin(struct rr_call *c);
 extern i64 rr_answer(struct rr_call *c);
@@ -134,5 +135,6 @@ extern void *memcpy(void *, const void *, u64);
 #define is_output(s) rr_is_output((void *)(s))
 #define stdout_is_output() rr_is_output((void *)0)
 #define standard_input() rr_standard_input()
+#define standard_output() rr_standard_output()
 #define is_standard(s) rr_is_standard((void *)(s))
 #define fd_is_output(fd) rr_fd_is_output(fd)

@@ -15,6 +15,7 @@ struct rr_file { u32 flags, pad; u8 *read_ptr, *read_end, *read_base, *write_bas
 #define outputs rr_state.outputs
 
 void *rr_standard_input(void) { return stdin; }
+void *rr_standard_output(void) { return stdout; }
 int rr_fd_is_output(int fd) { return (u32)fd < 64 && (outputs >> fd & 1); }
 void rr_fd_mark(int fd, int is) { if ((u32)fd < 64) { if (is) outputs |= 1UL << fd; else outputs &= ~(1UL << fd); } }
 
