@@ -370,8 +370,8 @@ class Supervisor:
             return
         info = self.reader.domains.get(message.a)
         if info is None or not self.scope.wants(message.a):
-            if info is not None:
-                self._killed.add(received.sender or message.pid)
+            # Of another scope, or unrecorded from here on (a 32-bit program): it ends here, as is right.
+            self._killed.add(received.sender or message.pid)
             control.send(Message(abi.Msg.NEED_RING, -errno.ENOENT))
             control.close()
             return

@@ -77,20 +77,25 @@ class Packer:
 
 
 class Survey(ctypes.Structure):
-    """`payload_end`: payload bytes that at least one event's payload needs. `clone`: the number of the first
-    event that made a task or a process, that of all events where none did."""
+    """`payload_end`: payload bytes that at least one event's payload needs. `longest`: bytes of the longest
+    payload of an event. `clone`: the number of the first event that made a task or a process, that of all
+    events where none did."""
 
-    _fields_ = (("payload_end", ctypes.c_uint64), ("clone", ctypes.c_uint64))
+    _fields_ = (
+        ("payload_end", ctypes.c_uint64),
+        ("longest", ctypes.c_uint64),
+        ("clone", ctypes.c_uint64),
+    )
     payload_end: int
+    longest: int
     clone: int
 
 
-def survey(events: memoryview) -> Survey:
-    """Look through whole events in writable memory."""
+def survey(events: bytes | memoryview) -> Survey:
+    """Look through whole events: bytes, or writable memory."""
     found = Survey()
-    _library().rr_survey_events(
-        _of(events) if len(events) else None, len(events) // EVENT_SIZE, ctypes.byref(found)
-    )
+    where = events if isinstance(events, bytes) else _of(events) if len(events) else None
+    _library().rr_survey_events(where, len(events) // EVENT_SIZE, ctypes.byref(found))
     return found
 
 

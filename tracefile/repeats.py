@@ -19,6 +19,7 @@ from itertools import islice
 
 from interfaces.abi import EVENT_SIZE, REGION_HEADER, Event, RegionKind
 from tracefile.digest import short_digest
+from tracefile.planes import survey
 
 REPEAT_MIN = 1024
 """Bytes of the shortest piece worth a row."""
@@ -70,12 +71,10 @@ def _pieces(events: bytes, payload: bytes) -> Iterator[tuple[int, int]]:
 
     The program can have overwritten its log: what is not in order is passed over.
     """
-    if len(payload) < REPEAT_MIN:
+    if len(payload) < REPEAT_MIN or survey(events).longest < REPEAT_MIN:
         return
     words = memoryview(events).cast("I")
     lengths = words[_LENGTH_AT::_U32_PER_EVENT].tolist()
-    if max(lengths) < REPEAT_MIN:
-        return
     offsets = words[_OFFSET_AT::_U32_PER_EVENT].tolist()
     done = 0
     for at, length in zip(offsets, lengths, strict=True):

@@ -45,6 +45,7 @@ void rr_restorer_app(void);
 s64 rr_call_interruptible(s64 nr, const u64 *args);
 int rr_copy(void *to, const void *from, u64 bytes);
 s64 rr_strcopy(char *to, const char *from, u64 cap);
+int rr_fill(void *to, u64 word, u64 words);
 int rr_load64(u64 *to, const void *from);
 int rr_touch(void *at);
 int rr_equal(const void *a, const void *b, u64 bytes);
@@ -53,7 +54,8 @@ NORETURN void rr_exit_thread(u64 code);
 s64 rr_vdso_call(void *function, u64 clock, struct timespec *to);
 extern char rr_exit_begin[], rr_exit_syscall[], rr_exit_pending[], rr_int_begin[], rr_int_syscall[], rr_int_pending[];
 extern char rr_copy_at[], rr_copy_fail[], rr_strcopy_at[], rr_strcopy_fail[], rr_load64_at[], rr_load64_fail[];
-extern char rr_equal_at[], rr_equal_fail[], rr_touch_at[], rr_touch_fail[];
+extern char rr_equal_at[], rr_equal_fail[], rr_equal_first[], rr_equal_second[], rr_equal_bytes[], rr_touch_at[], rr_touch_fail[];
+extern char rr_copy_load[], rr_copy_store[], rr_copy_bytes[], rr_fill_at[];
 
 /* ---- per process: what threads of one process share (a vfork child has its own) ---- */
 #define MAX_SHARED_MAPS 4096
@@ -262,6 +264,12 @@ void log_commit(struct thread *th, s64 result);
 void log_abandon(struct thread *th);
 void log_simple(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result); /* a whole event without payload */
 void log_flush_room(u32 events);
+#define RR_SHORT_MAX 16384u
+u8 *log_short_room(void); /* where the payload of the next event goes, RR_SHORT_MAX bytes; NULL: nothing is logged */
+void log_short(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result, u64 time_out, u32 payload, u32 flags);
+u32 log_short_in(u8 *to, u32 arg, u64 addr, u64 len);  /* the bytes of a region that a call reads, or wrote; 0: memory is missing */
+u32 log_short_out(u8 *to, u32 arg, u64 addr, u64 len);
+u32 log_short_sequence(u8 *to, u64 number); /* the same for an output's number */
 void keep_places(u32 from);
 void stop_recording(u32 reason);
 static inline int logging(void) { return RING->state == RR_RECORDING; }
@@ -342,6 +350,8 @@ extern u64 gate_trap, gate_late;
 
 /* ---- record.c ---- */
 s64 record_plain(struct thread *th, u64 nr, u64 *args, u64 ip);
+int holds_up(struct thread *th); /* whether this task waits with the baton, having been alone when it began to */
+int record_light(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 *result); /* light.c; 0: to be recorded in full */
 void record_call(struct thread *th, u64 nr, u64 *args, u64 ip);
 s64 record_made(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result); /* an event for what was done without the kernel */
 

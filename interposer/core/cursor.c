@@ -156,13 +156,8 @@ const struct rr_region *find_region(const struct rr_event *event, u32 kind) {
 /* Writes `bytes` of the word that a region repeats; not 0 where the memory cannot be written. */
 static int fill_memory(const struct rr_region *region) {
   const struct rr_fill *fill = (const struct rr_fill *)(region + 1);
-  u64 words[64];
-  for (u32 i = 0; i < 64; i++) words[i] = fill->word;
-  for (u64 done = 0; done < fill->bytes && done < RR_FILL_MAX; done += sizeof words) {
-    u64 piece = fill->bytes - done < sizeof words ? fill->bytes - done : sizeof words;
-    if (rr_copy((void *)(region->addr + done), words, piece)) return 1;
-  }
-  return 0;
+  u64 bytes = fill->bytes < RR_FILL_MAX ? fill->bytes : RR_FILL_MAX, rest = bytes & 7;
+  return rr_fill((void *)region->addr, fill->word, bytes / 8) || (rest && rr_copy((void *)(region->addr + bytes - rest), &fill->word, rest));
 }
 
 static int write_memory(const struct rr_region *region) {

@@ -102,17 +102,47 @@ rr_int_pending:
         movq $-512, %rax
         ret
 
-/* int rr_copy(void *to, const void *from, u64 bytes): 0, or 1 where memory is missing (some may be copied). */
-        .globl rr_copy, rr_copy_at, rr_copy_fail
+/* int rr_copy(void *to, const void *from, u64 bytes): 0, or 1 where memory is missing (some may be copied). Words for
+ * what is short, where a string instruction takes longer to begin; from a word that faults on it goes byte by byte. */
+        .globl rr_copy, rr_copy_at, rr_copy_fail, rr_copy_load, rr_copy_store, rr_copy_bytes
 rr_copy:
         movq %rdx, %rcx
-        cld
+        cmpq $128, %rdx
+        ja 2f
+        shrq $3, %rcx
+        andl $7, %edx
+        testq %rcx, %rcx
+        je rr_copy_bytes
+rr_copy_load:
+        movq (%rsi), %rax
+rr_copy_store:
+        movq %rax, (%rdi)
+        addq $8, %rsi
+        addq $8, %rdi
+        decq %rcx
+        jne rr_copy_load
+        testl %edx, %edx
+        je 3f
+rr_copy_bytes:
+        leaq (%rdx,%rcx,8), %rcx
+2:      cld
 rr_copy_at:
         rep movsb
-        xorl %eax, %eax
+3:      xorl %eax, %eax
         ret
 rr_copy_fail:
         movl $1, %eax
+        ret
+
+/* int rr_fill(void *to, u64 word, u64 words): writes the word so often; 0, or 1 where memory is missing. */
+        .globl rr_fill, rr_fill_at
+rr_fill:
+        movq %rsi, %rax
+        movq %rdx, %rcx
+        cld
+rr_fill_at:
+        rep stosq
+        xorl %eax, %eax
         ret
 
 /* long rr_strcopy(char *to, const char *from, u64 cap): bytes copied with the final NUL, cap if there is none, -1. */
@@ -155,16 +185,36 @@ rr_touch_fail:
         movl $1, %eax
         ret
 
-/* int rr_equal(const void *a, const void *b, u64 bytes): 1 same, 0 different, 2 where memory is missing. */
-        .globl rr_equal, rr_equal_at, rr_equal_fail
+/* int rr_equal(const void *a, const void *b, u64 bytes): 1 same, 0 different, 2 where memory is missing. By words, and
+ * from one that faults on byte by byte. */
+        .globl rr_equal, rr_equal_at, rr_equal_fail, rr_equal_first, rr_equal_second, rr_equal_bytes
 rr_equal:
         movq %rdx, %rcx
+        shrq $3, %rcx
+        andl $7, %edx
+        testq %rcx, %rcx
+        je rr_equal_bytes
+rr_equal_first:
+        movq (%rdi), %rax
+rr_equal_second:
+        cmpq (%rsi), %rax
+        jne 2f
+        addq $8, %rsi
+        addq $8, %rdi
+        decq %rcx
+        jne rr_equal_first
+        testl %edx, %edx
+        je 1f
+rr_equal_bytes:
+        leaq (%rdx,%rcx,8), %rcx
         cld
         cmpq %rax, %rax
 rr_equal_at:
         repe cmpsb
-        sete %al
-        movzbl %al, %eax
+        jne 2f
+1:      movl $1, %eax
+        ret
+2:      xorl %eax, %eax
         ret
 rr_equal_fail:
         movl $2, %eax

@@ -59,7 +59,7 @@ static void publish(struct thread *th) {
 void log_flush_room(u32 events) {
   struct rr_slot *slot = open_slot();
   if (!logging()) return;
-  if (slot->nevents + events > RR_SLOT_EVENTS - 1 || slot->payload_used + 16384 > RR_SLOT_PAYLOAD_MAX) next_slot();
+  if (slot->nevents + events > RR_SLOT_EVENTS - 1 || slot->payload_used + RR_SHORT_MAX > RR_SLOT_PAYLOAD_MAX) next_slot();
 }
 
 void log_begin(struct thread *th, u32 kind, u32 nr, u64 ip, const u64 *args) {
@@ -106,8 +106,7 @@ static u8 *region_space(struct thread *th, u64 len) {
   (void)len;
 }
 
-static void region_add(struct thread *th, u32 kind, u32 arg, u64 addr, u64 len) {
-  struct rr_region *region = (struct rr_region *)(slot_payload(open_slot()) + th->event_payload + th->event.payload_len);
+static u32 region_put(struct rr_region *region, u32 kind, u32 arg, u64 addr, u64 len) {
   region->addr = addr;
   region->len = (u32)len;
   region->kind = (u8)kind;
@@ -115,13 +114,18 @@ static void region_add(struct thread *th, u32 kind, u32 arg, u64 addr, u64 len) 
   region->full_hi = 0;
   u64 padded = (len + 7) & ~7ul;
   for (u64 i = len; i < padded; i++) ((u8 *)(region + 1))[i] = 0;
-  th->event.payload_len += (u32)(sizeof *region + padded);
+  return (u32)(sizeof *region + padded);
+}
+
+static void region_add(struct thread *th, u32 kind, u32 arg, u64 addr, u64 len) {
+  u8 *at = slot_payload(open_slot()) + th->event_payload + th->event.payload_len;
+  th->event.payload_len += region_put((struct rr_region *)at, kind, arg, addr, len);
 }
 
 /* Bytes that are one word again and again, as unwritten files and cleared pages have them, become that word. */
-static int fill_add(struct thread *th, u32 arg, u64 addr, u8 *bytes, u64 len) {
+static int fold_fill(u8 *bytes, u64 len) {
+  if (len < RR_FILL_MIN || len > RR_FILL_MAX) return 0;
   struct rr_fill fill = {len, *(u64 *)bytes};
-  if (len < RR_FILL_MIN || len > RR_FILL_MAX || th->event_fills + len > RR_FILLS_MAX) return 0;
   const u64 *words = (const u64 *)bytes, count = len / 8;
   u64 i = 1;
   for (; i + 4 <= count; i += 4)
@@ -131,7 +135,12 @@ static int fill_add(struct thread *th, u32 arg, u64 addr, u8 *bytes, u64 len) {
   for (i = len & ~7ul; i < len; i++)
     if (bytes[i] != (u8)(fill.word >> 8 * (i & 7))) return 0;
   *(struct rr_fill *)bytes = fill;
-  region_add(th, RR_R_FILL, arg, addr, sizeof fill);
+  return 1;
+}
+
+static int fill_add(struct thread *th, u32 arg, u64 addr, u8 *bytes, u64 len) {
+  if (th->event_fills + len > RR_FILLS_MAX || !fold_fill(bytes, len)) return 0;
+  region_add(th, RR_R_FILL, arg, addr, sizeof(struct rr_fill));
   th->event_fills += (u32)len;
   return 1;
 }
@@ -185,23 +194,55 @@ void log_commit(struct thread *th, s64 result) {
   if (logging()) publish(th);
 }
 
-void log_simple(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result) {
+/* ---- events that are written where they stay ---- */
+
+u8 *log_short_room(void) {
   log_flush_room(1);
+  return logging() ? slot_payload(open_slot()) + open_slot()->payload_used : NULL;
+}
+
+u32 log_short_in(u8 *to, u32 arg, u64 addr, u64 len) {
+  struct rr_region *region = (struct rr_region *)to;
+  return rr_copy(region + 1, (const void *)addr, len) ? 0 : region_put(region, RR_R_IN, arg, addr, len);
+}
+
+u32 log_short_out(u8 *to, u32 arg, u64 addr, u64 len) {
+  struct rr_region *region = (struct rr_region *)to;
+  if (rr_copy(region + 1, (const void *)addr, len)) return 0;
+  if (fold_fill((u8 *)(region + 1), len)) return region_put(region, RR_R_FILL, arg, addr, sizeof(struct rr_fill));
+  return region_put(region, RR_R_OUT, arg, addr, len);
+}
+
+u32 log_short_sequence(u8 *to, u64 number) {
+  struct rr_region *region = (struct rr_region *)to;
+  *(u64 *)(region + 1) = number;
+  return region_put(region, RR_R_SEQ, 255, 0, 8);
+}
+
+void log_short(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result, u64 time_out, u32 payload, u32 flags) {
   if (!logging()) return;
   struct rr_slot *slot = open_slot();
-  struct rr_event *event = &slot_events(slot)[slot->nevents];
+  u32 nevents = slot->nevents, used = slot->payload_used;
+  struct rr_event *event = &slot_events(slot)[nevents];
   event->task = th->tid;
   event->kind = RR_K_SYSCALL;
-  event->flags = 0;
+  event->flags = (u8)flags;
   event->nr = (u16)nr;
   event->ip = ip;
   for (u32 i = 0; i < 6; i++) event->args[i] = args[i];
   event->result = result;
-  event->time_in = event->time_out = th->time_in;
-  event->payload_off = slot->payload_used;
-  event->payload_len = 0;
-  __atomic_store_n(&slot->nevents, slot->nevents + 1, __ATOMIC_RELEASE);
+  event->time_in = th->time_in;
+  event->time_out = time_out;
+  event->payload_off = used;
+  event->payload_len = payload;
+  slot->payload_used = used + payload;
+  __atomic_store_n(&slot->nevents, nevents + 1, __ATOMIC_RELEASE);
   RING->event_count++;
+}
+
+void log_simple(struct thread *th, u32 nr, u64 ip, const u64 *args, s64 result) {
+  log_flush_room(1);
+  log_short(th, nr, ip, args, result, th->time_in, 0, 0);
 }
 
 void log_abandon(struct thread *th) { th->event_open = 0; }

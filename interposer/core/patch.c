@@ -251,8 +251,9 @@ static struct fast_result fast_record(struct thread *th, struct fast_frame *f) {
     log_simple(th, (u32)f->nr, f->ip, f->args, result);
     return (struct fast_result){result, th->pending ? FAST_LATE : FAST_DONE};
   }
+  s64 result;
   th->time_in = now_coarse();
-  s64 result = record_plain(th, f->nr, f->args, f->ip);
+  if (!record_light(th, f->nr, f->args, f->ip, &result)) result = record_plain(th, f->nr, f->args, f->ip);
   return (struct fast_result){result, th->pending || result == RR_RESTART ? FAST_LATE : FAST_DONE};
 }
 

@@ -187,8 +187,7 @@ static s32 transfer_target(u64 nr, const u64 *args) {
 static void output_lock(struct thread *th) { shared_lock(th, &GLOBAL->output_lock); }
 static void output_unlock(struct thread *th) { shared_unlock(th, &GLOBAL->output_lock); }
 
-/* Whether this task waits with the baton, having been alone when it began to. */
-static int holds_up(struct thread *th) { return !alone() && (RING->baton & 0x7fffffff) == th->real_tid; }
+int holds_up(struct thread *th) { return !alone() && (RING->baton & 0x7fffffff) == th->real_tid; }
 
 static s64 make(struct thread *th, u64 nr, const u64 *args, u32 block, int *killed) {
   s64 result;

@@ -155,7 +155,9 @@ void on_signal(int sig, struct siginfo_k *info, struct ucontext_k *uc) {
 /* ---- faults ---- */
 
 static u64 guarded(u64 ip) {
-  if (ip == (u64)rr_copy_at) return (u64)rr_copy_fail;
+  if (ip == (u64)rr_copy_load || ip == (u64)rr_copy_store) return (u64)rr_copy_bytes;
+  if (ip == (u64)rr_equal_first || ip == (u64)rr_equal_second) return (u64)rr_equal_bytes;
+  if (ip == (u64)rr_copy_at || ip == (u64)rr_fill_at) return (u64)rr_copy_fail;
   if (ip == (u64)rr_load64_at) return (u64)rr_load64_fail;
   if (ip == (u64)rr_touch_at) return (u64)rr_touch_fail;
   if (ip == (u64)rr_equal_at) return (u64)rr_equal_fail;

@@ -168,6 +168,9 @@ def test_a_survey_says_what_an_array_says(found: list[tuple[Kind, int, int, int,
         row["kind"], row["nr"], row["result"] = kind, nr, result
         row["payload_off"], row["payload_len"] = offset, length
     said = survey(memoryview(bytearray(array.tobytes())))
+    from_bytes = survey(array.tobytes())
+    assert (from_bytes.payload_end, from_bytes.clone) == (said.payload_end, said.clone)
+    assert from_bytes.longest == said.longest == max((length for *_, length in found), default=0)
     clones = [
         i
         for i, (kind, nr, result, _, _) in enumerate(found)

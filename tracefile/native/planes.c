@@ -223,6 +223,7 @@ EXPORT int rr_unshuffle_column(const u8 *shuffled, u64 size, u64 count, u32 word
 #define KIND_SYSCALL 1u
 struct survey {
   u64 payload_end; /* payload bytes that at least one event's payload needs */
+  u64 longest;     /* bytes of the longest payload of an event */
   u64 clone;       /* number of the first event that made a task or a process; `count`: none did */
 };
 
@@ -230,12 +231,14 @@ static inline int makes_task(u32 nr) { return (nr >= 56 && nr <= 58) || nr == 43
 
 /* `count` may be 0. */
 EXPORT void rr_survey_events(const u8 *events, u64 count, struct survey *survey) {
-  u64 end = 0, clone = count;
+  u64 end = 0, longest = 0, clone = count;
   for (u64 row = 0; row < count; row++) {
     u64 head = word_at(events, row, 0), place = word_at(events, row, WORDS - 1), last = (place & 0xffffffff) + (place >> 32);
     end = last > end ? last : end;
+    longest = place >> 32 > longest ? place >> 32 : longest;
     if (makes_task((u32)(head >> 48)) && (u8)(head >> 32) == KIND_SYSCALL && (s64)word_at(events, row, 8) > 0 && row < clone) clone = row;
   }
   survey->payload_end = end;
+  survey->longest = longest;
   survey->clone = clone;
 }
