@@ -103,9 +103,9 @@ class Supervisor:
             for key, _ in ready:
                 if key.data is self._hello:
                     self._greetings()
+            self._waits()  # before the messages: a program may stand at its beginning
             for key, _ in ready:
                 self._ready(key.data)
-            self._waits()
             now = time.monotonic()
             if now >= next_look:
                 next_look = now + (_TICK_SPINNING if self._look_for_spinning() else tick)
