@@ -33,6 +33,9 @@ _TOOLKIT = re.compile(
     r"libsqlite3|libcurl|libssl|libcrypto|libgnutls|libsoup|libuv|libevent|swrast_dri|iris_dri|libgallium|"
     r"_?[a-z]+\.cpython-|gi\.cpython|libgvfs|libdconf"
 )
+_BINDING = re.compile(
+    r"/(?:_?[A-Za-z]+\.(?:cpython-|abi3)|gi/_gi|libpyside|libshiboken|libtcl|libtk|libffi)"
+)
 _NEAR = 8
 _STARTERS = ("_start", "__libc_start_main", "__libc_start_call_main", "clone", "clone3", "start_thread",
              "__clone", "__clone3")  # fmt: skip
@@ -126,10 +129,17 @@ def _alike(one: Pattern, other: Pattern) -> bool:
     return one.kind == other.kind or {one.kind, other.kind} == {"thread", "lock"}
 
 
-def _caller(stack: Sequence[StackFrame], index: int) -> int:
-    """The application's innermost frame outside frame `index`, or this where there is none."""
-    outer = range(index + 1, len(stack))
-    return next((at for at in outer if not is_library(stack[at])), index)
+def _caller(stack: Sequence[StackFrame], index: int, rule: LoopRule) -> int:
+    """The application's innermost frame outside frame `index`; this where there is none, or where a library
+    other than a language's binding calls it and that tells nothing."""
+    for at in range(index + 1, len(stack)):
+        frame = stack[at]
+        if not is_library(frame):
+            return at
+        through = frame.kind == "python" or is_interpreter(frame.module) or _BINDING.search(frame.module)
+        if rule.pulled == "directly" and not through:
+            return index
+    return index
 
 
 def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, LoopRule] | Pattern | None:
@@ -142,7 +152,11 @@ def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, Loo
             return pattern
         rule = knowledge.loops.match(frame) if index < _NEAR else None
         if rule is not None:
-            while index + 1 < len(stack) and knowledge.loops.match(stack[index + 1]) is rule:
+            while index + 1 < len(stack):
+                following = knowledge.loops.match(stack[index + 1])
+                if following is None or following.toolkit != rule.toolkit:
+                    break
+                rule = following
                 index += 1
             for further in stack[index + 1 :]:
                 outer = knowledge.patterns.match(further)
@@ -153,7 +167,7 @@ def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, Loo
                     return index, outer_rule
                 if outer_rule is None and not is_library(further):
                     break
-            return (_caller(stack, index) if rule.pulled else index), rule
+            return (_caller(stack, index, rule) if rule.pulled else index), rule
         if not is_library(frame) and frame.kind == "python":
             break
     return None

@@ -53,8 +53,9 @@ class LoopRule:
     functions: tuple[str, ...]
     toolkit: str
     files: tuple[str, ...] = ()
-    pulled: bool = False
-    """They return with an event: the loop, and what calls handlers, is their caller."""
+    pulled: str = ""
+    """They return after an event, and the loop, which may call handlers, is their caller's: "always", or
+    "directly", where an application calls them itself and not a library for a purpose of its own."""
 
 
 class _Rule(Protocol):
@@ -138,7 +139,7 @@ def read(paths: Iterable[Path]) -> Knowledge:
             names = _texts(where, table, "functions")
             files = _texts(where, table, "files", True)
             loops.append(
-                LoopRule(names, str(table.get("toolkit", "")), files, bool(table.get("pulled", False)))
+                LoopRule(names, str(table.get("toolkit", "")), files, str(table.get("pulled", "")))
             )
     return Knowledge(Matcher(patterns), Matcher(loops))
 

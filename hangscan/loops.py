@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -138,13 +139,15 @@ def classify(groups: Sequence[WaitGroup], knowledge: Knowledge, resources: dict[
                     group.toolkit, group.depth, group.stack = rule.toolkit, len(stack) - index, stack
         if not group.idle and group.pattern is None:
             unknown.append(group)
-    frames = own_frames([group for group in groups if group.idle], knowledge)
+    calling = [group for group in groups if group.idle and not returns(group, group.stack, knowledge)]
+    frames = own_frames(calling, knowledge)
     for group in groups:
         if group.nr == FRAME_SLEEP and group.pattern is not None and group.pattern.kind == "sleep":
             group.pattern = None
             unknown.append(group)
     for group in sorted(unknown, key=lambda one: one.nr == FRAME_SLEEP):
-        if group.nr == FRAME_SLEEP and any(one.idle for one in groups):
+        others = sum(len(one.events) for one in groups if one.idle)
+        if group.nr == FRAME_SLEEP and 2 * others > len(group.events):
             continue
         called = any((frame.function, frame.sp) in frames for one in group.stacks.values() for frame in one)
         if not called:
@@ -158,12 +161,16 @@ def _by_heartbeat(group: WaitGroup, resources: dict[int, Operation]) -> None:
     waits_for = resources.get(group.events[0])
     if waits_for is not None and waits_for.resource.kind in ("dns", "sleep") and group.nr != FRAME_SLEEP:
         return
-    shapes = {
-        tuple((frame.function, frame.sp) for frame in stack) for stack in group.stacks.values() if stack
-    }
-    stack = next((stack for stack in group.stacks.values() if stack), ())
-    if len(shapes) > max(1, len(group.stacks) // 2):
+    stacks = [stack for stack in group.stacks.values() if stack]
+    shapes = Counter(tuple((frame.function, frame.sp) for frame in stack) for stack in stacks)
+    if group.nr == FRAME_SLEEP:
+        most = max(shapes.values(), default=0)
+        if 2 * most < len(stacks):
+            return
+        stacks.sort(key=lambda stack: -shapes[tuple((frame.function, frame.sp) for frame in stack)])
+    elif len(shapes) > max(1, len(group.stacks) // 2):
         return
+    stack = stacks[0] if stacks else ()
     group.toolkit = FRAMES if group.nr == FRAME_SLEEP else PLAIN
     index = next((index for index, frame in enumerate(stack) if not is_library(frame)), 0)
     group.depth, group.stack = len(stack) - index, stack
@@ -209,7 +216,7 @@ def own_frames(
 def returns(group: WaitGroup, stack: Sequence[StackFrame], knowledge: Knowledge) -> bool:
     """Whether what waits here returns to the application, which calls the handlers."""
     told = loop_of(stack, knowledge) if group.toolkit not in (PLAIN, FRAMES) else None
-    return group.toolkit in (PLAIN, FRAMES) or (isinstance(told, tuple) and told[1].pulled)
+    return group.toolkit in (PLAIN, FRAMES) or (isinstance(told, tuple) and not is_library(stack[told[0]]))
 
 
 def _own_index(stack: Sequence[StackFrame], group: WaitGroup, knowledge: Knowledge) -> int:
@@ -244,14 +251,19 @@ def _meeting(stack: Sequence[StackFrame], index: int, operation: Operation) -> i
 
 
 def comes_round(stack: Sequence[StackFrame], groups: Sequence[WaitGroup], knowledge: Knowledge) -> bool:
-    """Whether an operation after a thread's last wait is one of a loop's round, which only did not come
-    back to the wait, and not what follows the loop. Where toolkits call the handlers it is."""
+    """Whether an operation is one of a loop's round, and not of what precedes or follows the loop in the
+    same function. Where toolkits call the handlers it is."""
     own = {(frame.function, frame.sp): frame for frame in stack if not is_library(frame)}
     judged = False
     for group in groups:
         for wait in group.stacks.values():
-            if not wait or not returns(group, wait, knowledge):
-                if any((frame.function, frame.sp) in own for frame in wait):
+            index = _own_index(wait, group, knowledge) if wait else -1
+            if index < 0:
+                continue
+            if not returns(group, wait, knowledge):
+                if any(
+                    (frame.function, frame.sp) == (wait[index].function, wait[index].sp) for frame in stack
+                ):
                     return True
                 continue
             for frame in wait:

@@ -81,7 +81,8 @@ class Operation:
 
 @dataclass(slots=True)
 class Action:
-    """What an event loop's thread does between two waits. `last`: no wait follows it."""
+    """What an event loop's thread does between two waits. `last`: no wait follows it; `follows`: the loop was
+    left before, or not begun."""
 
     domain: int
     task: int
@@ -91,6 +92,7 @@ class Action:
     first_event: int
     last_event: int
     last: bool = False
+    follows: bool = False
     operations: list[Operation] = field(default_factory=list)
 
     @property

@@ -335,7 +335,10 @@ class _Scan:
         pid = domain.walked.pids.get(task, info.pid) if domain.walked is not None else info.pid
         stack = main.stack if main is not None else ()
         own = _names(domain.log).get(task, "")
-        name = f"{own or info.comm} ({'main thread' if task == pid else f'thread {task}'} of {pid})"
+        named = info
+        while not named.comm and named.parent_domain in self._reader.domains:
+            named = self._reader.domains[named.parent_domain]
+        name = f"{own or named.comm} ({'main thread' if task == pid else f'thread {task}'} of {pid})"
         toolkit = main.toolkit if main is not None else ""
         return Loop(info.domain, task, pid, info.comm, toolkit, 0, [], stack, name=name)
 
@@ -438,18 +441,18 @@ def _assign(
 
 
 def _leave_out_what_follows(loop: Loop, idle: Sequence[WaitGroup], knowledge: Knowledge) -> None:
-    """After the last wait a program that ends is done with its loop: what follows that is no action."""
-    after = loop.actions[-1] if loop.actions else None
-    if after is None or not after.last or not after.operations:
-        return
-    before = len(after.operations)
-    after.operations = [
-        one
-        for one in after.operations
-        if comes_round(one.stack or (one.samples or ((),))[0], idle, knowledge)
-    ]
-    if len(after.operations) < before and not any(one.stack or one.samples for one in after.operations):
-        loop.actions.pop()
+    """What a function does before and after its loop, between waits of whatever kind, is no action; nor is
+    what a thread does after its last wait if the loop is left by then."""
+    for action in loop.actions:
+        before = len(action.operations)
+        action.operations = [
+            one
+            for one in action.operations
+            if comes_round(one.stack or (one.samples or ((),))[0], idle, knowledge)
+        ]
+        left = any(one.stack or one.samples for one in action.operations)
+        action.follows = len(action.operations) < before and not left
+    loop.actions = [action for action in loop.actions if not action.follows]
 
 
 def _share_stacks(operations: Sequence[Operation]) -> None:

@@ -55,6 +55,7 @@ CASES = [
     Case("repaint.py", "file", "repaint", "thread", ("nfs-down",), needs=("Xvfb",), display=True),
     Case("forwarder.c", "pipe", "forward", "non-blocking pipe", ()),
     Case("game.c", "child", "load_level", "posix_spawn", ()),
+    Case("pulling.c", "pipe", "draw", "non-blocking pipe", (), GLIB),
     Case("editor.c", "filelock", "on_save", "LOCK_NB", (), ("-lX11",), ("Xvfb",), display=True),
 ]  # fmt: skip
 
