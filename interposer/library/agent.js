@@ -94,6 +94,7 @@ function install(interfaceIndex, module) {
       const inside = target.compare(module.base) >= 0 && target.compare(module.base.add(module.size)) < 0;
       try {
         if (!inside) throw new Error('lies in the kernel\'s own page');
+        if (leadsAway(target)) throw new Error('only leads to another function');
         slot.writePointer(Interceptor.replaceFast(target, stub));
       } catch (e) {
         if (inside && (moveTiny(target, stub, slot) || moveHead(target, stub, slot, sizes.get(target.toString())))) {
@@ -181,6 +182,13 @@ function moveTiny(target, stub, slot) {
   slot.writePointer(copy);  // first: Frida's own threads may call the function at this very moment
   nearJump(target, thunk);
   return true;
+}
+
+// Whether a function only goes on in another one (PQfreemem in free): Frida would replace that one.
+function leadsAway(target) {
+  let found = Instruction.parse(target);
+  if (found.mnemonic === 'endbr64') found = Instruction.parse(found.next);
+  return found.mnemonic === 'jmp';
 }
 
 function jumpTo(at, target) {

@@ -114,6 +114,7 @@ def test_own_library_with_everything(tool: Tool, build: Build, tmp_path: Path) -
         "record", "-q", "-o", "t.bin", "--interface", "thing.toml", str(program), env_more={"SEED": "A"}
     )
     assert recorded.status == 3, recorded.err
+    assert tool("dump", "t.bin").out.count(b" thing_drop(") == 1
     replayed = tool("replay", "t.bin")
     assert (replayed.out, replayed.status) == (recorded.out, 3), replayed.err
 

@@ -134,6 +134,8 @@ def test_psql_session(tool: Tool, database: Path) -> None:
         "create table t as select i, md5(i::text) h from generate_series(1, 300) i",
         "select *, now() from t order by i",
         "select missing from t",
+        "copy t to stdout",
+        "listen news; notify news, 'read this'",
     )
     recorded = tool(
         "record",

@@ -14,6 +14,8 @@ int thing_print(struct thing *t, char *to, const char *format, ...) { va_list l;
 int thing_vprint(struct thing *t, char *to, const char *format, va_list l) { return vsprintf(to, format, l) + t->n % 2; }
 int thing_each(struct thing *t, int (*f)(void *, int, const char *), void *data) { int sum = 0;
   for (int i = 0; i < 3; i++) sum += f(data, i + t->n % 7, t->name); return sum; }
+/* Only leads to another function. */
+__attribute__((optimize("optimize-sibling-calls"))) void thing_drop(void *p) { free(p); }
 void thing_note(struct thing *t, char *room) { t->room = room; }
 void thing_say(struct thing *t) { sprintf(t->room, "said %d", t->n % 5); }
 int thing_tiny(struct thing *t) { return t->n; }

@@ -5,7 +5,7 @@ struct thing; struct thing *thing_new(const char *); const char *thing_name(stru
 int thing_fill(struct thing *, unsigned char *, int); double thing_half(struct thing *, float);
 int thing_many(int, int, int, int, int, int, int, double, int *); int thing_print(struct thing *, char *, const char *, ...);
 int thing_each(struct thing *, int (*)(void *, int, const char *), void *); int thing_tiny(struct thing *);
-int thing_big(unsigned char *, int); void thing_note(struct thing *, char *); void thing_say(struct thing *);
+int thing_big(unsigned char *, int); void thing_note(struct thing *, char *); void thing_say(struct thing *); void thing_drop(void *);
 int each(void *data, int n, const char *name) { char *p = data; printf("%d %s %s\n", n, name, p); return n * strlen(p); }
 /* Ends with a jump to a function of the library, which then returns to whoever called this one. */
 static struct thing *kept;
@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
   printf("%d %s\n", thing_print(t, text, "%d %.2f %s", 3, 2.5, "x"), text);
   char *data = malloc(8); strcpy(data, "data"); printf("%d\n", thing_each(t, each, data));
   kept = t; printf("%d\n", thing_each(t, jumps, data)); thing_note(t, text); thing_say(t); printf("%s\n", text);
+  free(data); thing_drop(malloc(9)); free(malloc(7));
   int n = 3000000; unsigned char *big = malloc(n); thing_big(big, n); unsigned h = 0; for (int i = 0; i < n; i++) h = h * 31 + big[i];
   printf("%u\n", h);
   if (getenv("MORE")) thing_fill(t, b, 8);
