@@ -35,8 +35,9 @@ int main(void) {
     execlp("sh", "sh", "-c", "read line; echo \"got $line\"; stty size", NULL);
     _exit(1);
   }
-  write(master, "a line\n", 7);
   size_t have = 0;
+  for (ssize_t got; !memchr(text, '\n', have) && (got = read(master, text + have, sizeof text - 1 - have)) > 0;) have += got;
+  write(master, "a line\n", 7); /* echoed behind the child's line */
   for (ssize_t got; have < sizeof text - 1 && (got = read(master, text + have, sizeof text - 1 - have)) > 0;) have += got;
   for (size_t i = 0; i < have; i++)
     if (text[i] != '\r') putchar(text[i]);
