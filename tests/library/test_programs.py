@@ -107,7 +107,7 @@ USER = (PROGRAMS / "user.c").read_text()
 
 def test_own_library_with_everything(tool: Tool, build: Build, tmp_path: Path) -> None:
     """Callbacks with the program's data, variadic calls, floating values, ten arguments, three megabytes."""
-    build("libthing.so", LIBRARY, shared=True)
+    build("libthing.so", LIBRARY, "-Wl,-z,now", shared=True)
     program = build("user", USER, str(tmp_path / "libthing.so"), f"-Wl,-rpath,{tmp_path}")
     (tmp_path / "thing.toml").write_text(SPEC)
     recorded = tool(
