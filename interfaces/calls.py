@@ -26,6 +26,11 @@ CALLS: dict[int, Call] = _join()
 BY_NAME: dict[str, Call] = {call.name: call for call in CALLS.values()}
 
 
+def exec_name(number: int) -> str:
+    """The name of the call by which a process became another program; recordings of library calls say 0."""
+    return name_of(number or BY_NAME["execve"].number)
+
+
 def name_of(number: int) -> str:
     """The call's name, `syscall_N` for a number the table does not have."""
     call = CALLS.get(number)

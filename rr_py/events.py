@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from interfaces.abi import EventFlag, Kind, Region, RegionKind
-from interfaces.calls import CALLS, name_of
+from interfaces.calls import CALLS, exec_name
 from interfaces.decode import Field, Style, decode_args, format_event
 from interfaces.decode.scalars import quoted
 from interfaces.names.signals import errno_name, signal_name
@@ -231,7 +231,7 @@ class Lines:
         if event.kind == Kind.EXECED and (made := self._reader.domains.get(event.args[0])) is not None:
             short, whole = Style(strings=self._strings), Style(strings=4096)
             argv = ", ".join(quoted(os.fsencode(word), short) for word in made.argv)
-            return f"{name_of(event.nr)}({quoted(os.fsencode(made.exe), whole)}, [{argv}]) = 0"
+            return f"{exec_name(event.nr)}({quoted(os.fsencode(made.exe), whole)}, [{argv}]) = 0"
         if self._deterministic and event.kind == Kind.FORK:
             return f"+++ forked from {self._name(event.args[1])} +++"
         if self._deterministic and event.kind == Kind.TASK_START:

@@ -46,6 +46,7 @@ def test_children(tool: Tool, build: Build) -> None:
     assert b"child has X" in recorded.out and b"by signal 9" in recorded.out
     assert "unrecorded" not in recorded.err
     same(tool, (recorded.out, 9))
+    assert b'execve("/usr/bin/true", ["true", "words"' in tool("dump", "t.bin").out
     tree = tool("ps", "t.bin").out
     assert b"true words" in tree and b"sh -c 'exit 9'" in tree
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from interfaces.abi import EventFlag, Kind, Region, RegionKind
-from interfaces.calls import CALLS, name_of
+from interfaces.calls import CALLS, exec_name, name_of
 from interfaces.decode import Field, Style, decode_args, format_event
 from interfaces.decode.scalars import quoted
 from interfaces.libspec import naming
@@ -314,7 +314,7 @@ def _other(event: Decoded, reader: TraceReader) -> str:
         return f"+++ running {printable(reader.domains[view.domain].exe)} +++"
     if view.kind == Kind.EXECED and (made := reader.domains.get(view.args[0])) is not None:
         argv = ", ".join(quoted(os.fsencode(word), Style(strings=STRINGS)) for word in made.argv)
-        return f"{name_of(view.nr)}({quoted(os.fsencode(made.exe), Style(strings=4096))}, [{argv}]) = 0"
+        return f"{exec_name(view.nr)}({quoted(os.fsencode(made.exe), Style(strings=4096))}, [{argv}]) = 0"
     return printable(format_event(view, event.regions, strings=STRINGS))
 
 
