@@ -16,6 +16,15 @@ def call_name(number: int) -> str:
     return call.name if call else f"number {number}"
 
 
+def _with_option(number: int, option: int) -> str:
+    """The name of a system call and that of what it was asked for, where that is known: arguments 1 and 2."""
+    from interfaces.calls import CALLS
+
+    call = CALLS.get(number)
+    case = call.case((0, option & 0xFFFFFFFF, option >> 32, 0, 0, 0)) if call and option else None
+    return f"{call_name(number)} {case.name}" if case else call_name(number)
+
+
 def text_of(code: int, b: int, c: int) -> str:
     """The sentence for a report of the core with details `b` and `c`."""
     match code:
@@ -41,7 +50,7 @@ def text_of(code: int, b: int, c: int) -> str:
         case abi.Report.SHARED_LATE:
             return f"inode {b} is mapped shared in domain {c} too: the order of accesses is not recorded"
         case abi.Report.REFUSED:
-            return f"system call {call_name(b)} cannot be recorded: it answered ENOSYS"
+            return f"system call {_with_option(b, c)} cannot be recorded: it answered ENOSYS"
         case abi.Report.SECCOMP:
             return "a seccomp filter was accepted but is not applied while recording"
         case abi.Report.GS:

@@ -63,7 +63,7 @@ static void report_once(u32 what, u64 nr, const u64 *args) {
     if (space.reported_calls[nr / 32] & (1u << (nr % 32))) return;
     space.reported_calls[nr / 32] |= 1u << (nr % 32);
   }
-  report(what, nr, 0, 0);
+  report(what, nr, nr < RR_NCALLS && rr_calls[nr].sub ? (u32)args[1] | args[2] << 32 : 0, 0);
 }
 
 s64 record_made(struct thread *th, u64 nr, const u64 *args, u64 ip, s64 result) {

@@ -1,4 +1,5 @@
-/* kernel_rings.c - mappings that the kernel itself fills (of a TCP socket, of a perf event) are refused; both work without. */
+/* kernel_rings.c - mappings that the kernel itself fills (of a TCP socket, of a perf event) are refused, as is a ring for packets; sockets
+ * and events work without. */
 #include "show.h"
 #include <linux/perf_event.h>
 #include <sys/socket.h>
@@ -13,5 +14,6 @@ int main(void) {
   printf("%d\n", fd < 0 || read(fd, &value, sizeof value) == sizeof value);
   ring = fd < 0 ? NULL : mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   printf("%d\n", ring != MAP_FAILED || errno == ENODEV);
+  printf("%d\n", setsockopt(tcp, 263, 5, &value, sizeof value)); /* SOL_PACKET, PACKET_RX_RING */
   return 0;
 }

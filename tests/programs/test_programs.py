@@ -40,7 +40,10 @@ SAID = {
         "nscd was refused, as its memory is shared: names are looked up directly",
         "memory to share with PulseAudio was refused: sound goes through its socket",
     ),
-    "kernel_rings": ("a mapping that the kernel writes to (perf events, BPF maps) was refused: ENODEV",),
+    "kernel_rings": (
+        "a mapping that the kernel writes to (perf events, BPF maps) was refused: ENODEV",
+        "system call setsockopt PACKET_RX_RING cannot be recorded: it answered ENOSYS",
+    ),
     "own_memory": (
         "pwrite64 into the memory of another process cannot be recorded: it answered EPERM",
         "process_vm_writev into the memory of another process cannot be recorded: it answered EPERM",
