@@ -98,8 +98,10 @@ static int is_padding(const u8 *code, u32 bytes) {
   return 1;
 }
 
-/* Whether some branch in the code around could lead to (site, end). Bytes that only look like a branch count. */
-static int branch_into(const u8 *code, u64 start, u64 size, u64 site, u64 end) {
+/* Whether some branch in the code around could lead to an instruction that is moved: bit n of `starts` is set where one
+ * begins n bytes behind the site. Bytes that only look like a branch count, but not where they lead into the middle of an
+ * instruction: glibc's read and write have such ones (the operand of a mov) where there are several threads. */
+static int branch_into(const u8 *code, u64 start, u64 size, u64 site, u32 starts) {
   for (u64 i = 0; i + 6 < size; i++) {
     u64 next = 0;
     if ((code[i] >= 0x70 && code[i] <= 0x7f) || code[i] == 0xeb || (code[i] >= 0xe0 && code[i] <= 0xe3))
@@ -108,7 +110,7 @@ static int branch_into(const u8 *code, u64 start, u64 size, u64 site, u64 end) {
       next = start + i + 5 + (u64)(s64) * (const s32 *)(code + i + 1);
     else if (code[i] == 0x0f && (code[i + 1] & 0xf0) == 0x80)
       next = start + i + 6 + (u64)(s64) * (const s32 *)(code + i + 2);
-    if (next > site && next < end) return 1;
+    if (next > site && next - site < 32 && starts >> (next - site) & 1) return 1;
   }
   return 0;
 }
@@ -180,7 +182,7 @@ static int write_code(u64 address, const u8 *bytes, u64 count) {
 static void patch(u64 ip) {
   u64 site = ip - 2, start = (site - 160) & ~15ul;
   u8 code[480], made[16];
-  u32 len = 2, plain = 2, at = slot_of(ip);
+  u32 len = 2, plain = 2, at = slot_of(ip), starts = 0;
   int ends = 0;
   if (nsites >= SITES || rr_copy(code, (void *)start, sizeof code)) return;
   if (table[at].ip && is_ours(site, table[at].site)) return;
@@ -189,12 +191,14 @@ static void patch(u64 ip) {
   while (len < JUMP && !ends) {
     u32 more = movable(here + len, &ends);
     if (!more || len + more > 16) return;
+    starts |= 1u << len;
     len += more;
     if (ends != BRANCHES) plain = len;
   }
   if (len < JUMP && (ends != RETURNS || !is_padding(here + len, JUMP - len))) return;
   u32 covered = len < JUMP ? JUMP : len;
-  if (branch_into(code, start, sizeof code, site, site + covered)) return;
+  for (u32 i = len; i < covered; i++) starts |= 1u << i;
+  if (branch_into(code, start, sizeof code, site, starts)) return;
   u32 index = nsites++;
   make_stub(index, ip, here, len, plain, ends);
   made[0] = 0xff, made[1] = 0x24, made[2] = 0x25;
