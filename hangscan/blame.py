@@ -129,6 +129,18 @@ def _alike(one: Pattern, other: Pattern) -> bool:
     return one.kind == other.kind or {one.kind, other.kind} == {"thread", "lock"}
 
 
+def _outermost(
+    stack: Sequence[StackFrame], index: int, rule: LoopRule, knowledge: Knowledge
+) -> tuple[int, LoopRule]:
+    """The last of the frames from `index` outwards that follow each other and are of one toolkit's loop."""
+    while index + 1 < len(stack):
+        following = knowledge.loops.match(stack[index + 1])
+        if following is None or following.toolkit != rule.toolkit:
+            break
+        index, rule = index + 1, following
+    return index, rule
+
+
 def _caller(stack: Sequence[StackFrame], index: int, rule: LoopRule) -> int:
     """The application's innermost frame outside frame `index`; this where there is none, or where a library
     other than a language's binding calls it and that tells nothing."""
@@ -152,20 +164,16 @@ def loop_of(stack: Sequence[StackFrame], knowledge: Knowledge) -> tuple[int, Loo
             return pattern
         rule = knowledge.loops.match(frame) if index < _NEAR else None
         if rule is not None:
-            while index + 1 < len(stack):
-                following = knowledge.loops.match(stack[index + 1])
-                if following is None or following.toolkit != rule.toolkit:
-                    break
-                rule = following
-                index += 1
-            for further in stack[index + 1 :]:
-                outer = knowledge.patterns.match(further)
+            index, rule = _outermost(stack, index, rule, knowledge)
+            for at in range(index + 1, len(stack)):
+                outer = knowledge.patterns.match(stack[at])
                 if outer is not None and outer.nested:
                     return outer
-                outer_rule = knowledge.loops.match(further)
+                outer_rule = knowledge.loops.match(stack[at])
                 if outer_rule is not None and outer_rule.toolkit == "Qt":
-                    return index, outer_rule
-                if outer_rule is None and not is_library(further):
+                    index, rule = _outermost(stack, at, outer_rule, knowledge)
+                    break
+                if outer_rule is None and not is_library(stack[at]):
                     break
             return (_caller(stack, index, rule) if rule.pulled else index), rule
         if not is_library(frame) and frame.kind == "python":

@@ -19,6 +19,10 @@ from tracefile import TraceReader
 TRIO = "/usr/lib/python3.11/site-packages/trio/_core/_run.py"
 UVLOOP = "/venv/lib/python3.11/site-packages/uvloop/loop.cpython-311-x86_64-linux-gnu.so"
 
+GLIB = "/usr/lib/libglib-2.0.so.0"
+QT = "/venv/lib/python3.11/site-packages/PySide6/Qt/lib/libQt6Core.so.6"
+QT_PYTHON = "/venv/lib/python3.11/site-packages/PySide6/QtCore.abi3.so"
+
 
 def native(function: str, module: str = "/usr/bin/node") -> StackFrame:
     return StackFrame(function, "", 0, module, "native")
@@ -26,6 +30,9 @@ def native(function: str, module: str = "/usr/bin/node") -> StackFrame:
 
 def python(function: str, file: str) -> StackFrame:
     return StackFrame(function, file, 1, "/usr/bin/python3.11", "python")
+
+
+POLL = [native("poll", "/usr/lib/libc.so.6"), native("g_main_context_iterate.constprop.0", GLIB)]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +52,34 @@ def python(function: str, file: str) -> StackFrame:
             [native("epoll_pwait", "/usr/lib/libc.so.6"), native("uv__io_poll", UVLOOP),
              native("uv_run", UVLOOP), native("__pyx_f_6uvloop_4loop_4Loop___run", UVLOOP)],
             "uvloop", "__pyx_f_6uvloop_4loop_4Loop___run",
+        ),
+        (
+            [*POLL, native("g_main_context_iteration", GLIB),
+             native("QEventDispatcherGlib::processEvents", QT),
+             native("QEventLoop::exec", QT), native("QCoreApplication::exec", QT),
+             native("main", "/srv/app")],
+            "Qt", "QCoreApplication::exec",
+        ),
+        (
+            [*POLL, native("g_main_context_iteration", GLIB),
+             native("QEventDispatcherGlib::processEvents", QT),
+             native("QtCore.abi3.so+0x10", QT_PYTHON), python("pump", "/srv/app.py")],
+            "Qt", "pump",
+        ),
+        (
+            [*POLL, native("g_main_context_iteration", GLIB), native("g_application_register", GLIB),
+             native("main", "/srv/app")],
+            "GLib", "g_main_context_iteration",
+        ),
+        (
+            [*POLL, native("g_main_context_iteration", GLIB), native("main", "/srv/app")],
+            "GLib", "main",
+        ),
+        (
+            [native("poll", "/usr/lib/libc.so.6"), native("xcb_wait_for_event", "/usr/lib/libxcb.so.1"),
+             native("_XReadEvents", "/usr/lib/libX11.so.6"), native("XNextEvent", "/usr/lib/libX11.so.6"),
+             native("next_event", "/srv/app"), native("main", "/srv/app")],
+            "Xlib", "next_event",
         ),
     ],
 )  # fmt: skip
