@@ -115,7 +115,8 @@ def incomplete_text(reader: TraceReader, domains: Sequence[LiveDomain]) -> str:
     parts = [f"{', '.join(names)}: {reason}" for reason, names in places.items()]
     if len(domains) > _SHOWN:
         parts.append(f"and {len(domains) - _SHOWN} more processes")
-    return f"the recording stops here: {'; '.join(parts) or reader.stopped}".rstrip(".")
+    where = "; ".join(parts or map(str, reader.stops)) or reader.stopped
+    return f"the recording stops here: {where}".rstrip(".")
 
 
 def stuck_text(stuck: Stuck) -> str:

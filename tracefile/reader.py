@@ -149,16 +149,21 @@ class TraceReader:
         """The domains whose log breaks off; empty for a complete trace."""
         why = "" if self.final is not None and not self._final_reason else self._why_incomplete()
         found = []
+        latest = {info.pid: number for number, info in sorted(self.domains.items())}
         for number in sorted(self.domains):
             info = self.domains[number]
+            pid = info.pid
             if info.cut is not None:
                 reason = str(info.cut.message)
             elif info.end is not None:
                 reason = "the program went on unrecorded" if info.end.status == "lost" else ""
+                gone = [end.pid for end in info.ends if _unfollowed(end, latest)]
+                if gone:
+                    reason, pid = "it became another program, which was not recorded", gone[0]
             else:
                 reason = why or "its end was not recorded"
             if reason:
-                found.append(DomainStop(number, info.pid, info.comm, info.event_count, reason))
+                found.append(DomainStop(number, pid, info.comm, info.event_count, reason))
         return found
 
     @property
@@ -461,3 +466,8 @@ class TraceReader:
                 info.offsets.append(row.offset)
                 info.firsts.append(row.first)
                 info.event_count += row.items
+
+
+def _unfollowed(end: DomainEnd, latest: dict[int, int]) -> bool:
+    """Whether a process became a program that is in no domain; `latest`: the last domain of each process."""
+    return end.status == "execed" and not end.code and latest.get(end.pid, 0) <= end.domain

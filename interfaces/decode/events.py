@@ -62,7 +62,8 @@ def _exec(event: EventLike, regions: list[Region], style: Style) -> str:
 
 
 def _executed(event: EventLike, regions: list[Region], style: Style) -> str:
-    return f"+++ execve succeeded: goes on as domain {event.args[0]} +++"
+    where = f"as domain {event.args[0]}" if event.args[0] else "unrecorded"
+    return f"+++ execve succeeded: goes on {where} +++"
 
 
 def _fork(event: EventLike, regions: list[Region], style: Style) -> str:

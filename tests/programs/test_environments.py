@@ -205,17 +205,32 @@ def test_a_32_bit_program(rr: Recorder) -> None:
     one_message(outcome, "32-bit")
 
 
-def test_a_32_bit_program_started_by_a_recorded_one(rr: Recorder) -> None:
+def _put_32_bit_program(rr: Recorder) -> None:
     file = rr.folder("recorded") / "program32"
     file.write_bytes(_tiny_32_bit_program())
     file.chmod(0o755)
     if subprocess.run([file]).returncode != 3:
         pytest.skip("this kernel runs no 32-bit programs")
+
+
+def test_a_32_bit_program_started_by_a_recorded_one(rr: Recorder) -> None:
+    _put_32_bit_program(rr)
     recorded = rr.record("sh", "-c", "./program32; echo it said $?")
     assert recorded.out == b"it said 3\n"
     assert any("32-bit" in line for line in recorded.said)
     replayed = rr.replay()
     assert (replayed.status, replayed.out) == (recorded.status, recorded.out)
+
+
+def test_a_program_that_becomes_a_32_bit_one(rr: Recorder) -> None:
+    """GIVEN a recorded program that becomes one that is not THEN replay says that it does not have the
+    rest."""
+    _put_32_bit_program(rr)
+    recorded = rr.record("sh", "-c", "echo now; exec ./program32")
+    assert (recorded.status, recorded.out) == (3, b"now\n")
+    replayed = rr.replay()
+    assert replayed.out == b"now\n"
+    one_message(replayed, "the recording stops here", "became another program, which was not recorded")
 
 
 def test_a_kernel_without_user_dispatch(rr: Recorder, refusing: Callable[..., None]) -> None:
