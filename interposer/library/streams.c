@@ -114,7 +114,7 @@ void rr_stream(struct rr_call *c, int arg, void *stream)
 	if (!c->replaying) {
 		x = (u32 *)region(c, RR_R_OUT, arg, 0, 24);
 		x[0] = f->flags; x[1] = f->read_ptr - f->read_base; x[2] = f->read_end - f->read_ptr;
-		x[3] = f->write_ptr - f->write_base; x[4] = f->write_end - f->write_ptr; x[5] = f->read_base != 0;
+		x[3] = f->write_ptr - f->write_base; x[4] = f->write_end > f->write_ptr ? f->write_end - f->write_ptr : 0;	/* none where lines are flushed */ x[5] = f->read_base != 0;
 	} else {
 		r = next(c, arg);
 		if (!r || rr_is_output(f)) return;

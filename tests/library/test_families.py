@@ -18,7 +18,7 @@ x=$(cat f | sort -r); echo $x
 no-such; echo $?
 (date +%N; echo error >&2) 2>&1 | cat
 cat f > copy; cat copy
-pr f | grep -c .
+pr f | grep -c .; wc -c f | grep f
 """
 CROWD = """
 for i in 1 2 3; do (for j in 1 2; do /bin/echo $i $j; done; date +%N) & done; wait
