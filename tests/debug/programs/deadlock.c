@@ -1,4 +1,4 @@
-/* Two threads take two locks in opposite order. A third one ends the process. */
+/* Two threads take two locks in opposite order. A third one ends the process once both locks have a waiter. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@ int main(void) {
   pthread_barrier_init(&both, NULL, 2);
   pthread_create(&threads[0], NULL, one, NULL);
   pthread_create(&threads[1], NULL, two, NULL);
-  usleep(100000);
+  while (first.__data.__lock != 2 || second.__data.__lock != 2) usleep(10000);
+  usleep(10000);
   _exit(0);
 }

@@ -15,7 +15,7 @@ static int ready[2];
 static void *holds(void *unused) {
   pthread_mutex_lock(&lock);
   write(ready[1], "r", 1);
-  usleep(30000);
+  usleep(100000);
   pthread_mutex_unlock(&lock);
   return unused;
 }
@@ -26,9 +26,9 @@ int main(void) {
   pipe(ends);
   if (!fork()) {
     close(ends[0]);
-    usleep(20000);
+    usleep(100000);
     write(ends[1], "hello", 5);
-    usleep(20000);
+    usleep(100000);
     _exit(3);
   }
   close(ends[1]);
@@ -72,7 +72,7 @@ int main(void) {
   sigaction(SIGUSR1, &action, NULL);
   pid_t parent = getpid();
   if (!fork()) {
-    usleep(20000);
+    usleep(100000);
     kill(parent, SIGUSR1);
     _exit(0);
   }
