@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,12 +13,51 @@ import numpy.typing as npt
 from interfaces.abi import EventFlag, Kind
 from tracefile.columns import ChunkColumns
 from tui.model.columns import BLOCK_SHIFT, NR_BITS, Block, Mask, occurring
-from tui.model.query.ahead import ChunkSource
+from tui.model.index import EventIndex
 
 Places = npt.NDArray[np.int64]
 _TO_RELEASE = np.uint16((Kind.RELEASE - Kind.SYSCALL) << NR_BITS)
 _TOGETHER = 512 << 10
 """Bytes of payload from which on no more is taken together."""
+_CHUNKS_KEPT = 16
+_PAYLOAD_KEPT = 2 << 20
+
+
+class ChunkSource:
+    """Chunks by domain and first event. The latest ones are remembered, since blocks and chunks do not end
+    together; how many is bounded, since there may be thousands of domains."""
+
+    def __init__(self, index: EventIndex) -> None:
+        self.index = index
+        self._chunks: OrderedDict[tuple[int, int], ChunkColumns] = OrderedDict()
+        self._payloads: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._size = 0
+        self._words: set[int] = set()
+
+    def chunk(self, domain: int, first: int) -> ChunkColumns:
+        """The chunk of a domain that begins with event `first`."""
+        key = (domain, first)
+        found = self._chunks.get(key)
+        if found is None:
+            found = self._chunks[key] = ChunkColumns(self.index.reader, domain, first, self._words)
+            if len(self._chunks) > _CHUNKS_KEPT:
+                self._chunks.popitem(last=False)
+        else:
+            self._chunks.move_to_end(key)
+        return found
+
+    def payload(self, chunk: ChunkColumns) -> bytes:
+        """The payload of a chunk."""
+        key = (chunk.domain, chunk.first_event)
+        found = self._payloads.get(key)
+        if found is None:
+            found = self._payloads[key] = chunk.payload
+            self._size += len(found)
+            while self._size > _PAYLOAD_KEPT and len(self._payloads) > 1:
+                self._size -= len(self._payloads.popitem(last=False)[1])
+        else:
+            self._payloads.move_to_end(key)
+        return found
 
 
 class Payloads(NamedTuple):

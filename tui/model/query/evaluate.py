@@ -15,8 +15,7 @@ import numpy.typing as npt
 from interfaces.abi import EventFlag, Kind
 from interfaces.calls import CALLS
 from tui.model.columns import CODES, Block, Mask, code_of, table_of, table_of_kinds
-from tui.model.query.ahead import ChunkSource
-from tui.model.query.bulk import BlockEvents
+from tui.model.query.bulk import BlockEvents, ChunkSource
 from tui.model.query.fields import FAMILIES, FIELDS, LIBRARY, Cost
 from tui.model.query.language import And, Compare, Node, Not, Or, Query
 from tui.model.query.paths import FD_MASKS, PathMatcher
