@@ -130,8 +130,8 @@ WORKS: tuple[Work, ...] = (
     Work(
         "computing, no calls",
         lambda folder, size: ["./compute", str(size)],
-        600, 1.02, 1.02,
-        prepare=compiled("compute"), slow=600,
+        3000, 1.02, 1.02,
+        prepare=compiled("compute"), slow=3000,
     ),
     Work(
         "SQLite, 300 000 inserts",

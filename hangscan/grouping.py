@@ -158,7 +158,7 @@ class Grouper:
             environment.name: max(self._project(environment, occurrence) for occurrence in occurrences)
             for environment in self._environments
         }
-        worst = self._worst(occurrences)
+        worst = self._worst(occurrences, group.kind)
         stack = representative(worst) or group.stack
         blamed = blamed_index(stack, self._end(stack))
         found = pattern_of(stack, self._knowledge)
@@ -199,17 +199,23 @@ class Grouper:
             return True
         return pattern.kind in ("thread", "lock") and kind in ("thread", "lock")
 
-    def _worst(self, occurrences: Iterable[Occurrence]) -> Operation:
-        """The operation that stands for a candidate: of those that would take longest, one whose stack tells
-        most."""
+    def _worst(self, occurrences: Iterable[Occurrence], kind: str) -> Operation:
+        """The operation that stands for a candidate: of those that would take longest, give or take a tenth,
+        one whose stack tells most."""
+        every = [one for occurrence in occurrences for one in occurrence.operations]
+        lengths = [max([one.observed_ms, *self._tails(one)]) for one in every]
+        least = 0.9 * max(lengths)
 
-        def weight(one: Operation) -> tuple[float, bool, float, bool]:
-            tails = [self._one(environment, one).tail_ms for environment in self._environments]
-            stack = representative(one)
-            known = pattern_of(stack, self._knowledge) is not None
-            return max([one.observed_ms, *tails]), known, one.observed_ms, bool(stack)
+        def weight(at: int) -> tuple[bool, bool, float, float, bool]:
+            stack = representative(every[at])
+            found = pattern_of(stack, self._knowledge)
+            fits = found is not None and self._fits(found[1], kind)
+            return lengths[at] >= least, fits, lengths[at], every[at].observed_ms, bool(stack)
 
-        return max((one for occurrence in occurrences for one in occurrence.operations), key=weight)
+        return every[max(range(len(every)), key=weight)]
+
+    def _tails(self, one: Operation) -> list[float]:
+        return [self._one(environment, one).tail_ms for environment in self._environments]
 
     def _project(self, environment: Environment, occurrence: Occurrence) -> float:
         """One occurrence under a model: what is usual for all its operations, and one piece of bad luck."""
