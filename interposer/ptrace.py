@@ -11,11 +11,19 @@ import os
 import signal
 import struct
 import sys
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
-from interfaces.imports import StandIn, alone
 from interposer.errors import Gone
+
+
+class _StandIn(ModuleType):
+    """A module of which nothing is used: whatever is asked for is None."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_: None
 
 
 def _load_binding() -> tuple[Any, Any]:
@@ -26,11 +34,11 @@ def _load_binding() -> tuple[Any, Any]:
     own) datetime for its debugger, which is not used here. Where they are not imported yet, stand-ins keep
     all that away, unless another thread could see them.
     """
-    nobody_looks = alone()
-    absent = [name for name in _UNUSED if name not in sys.modules and (nobody_looks or name == _SEARCH)]
+    alone = "threading" not in sys.modules or sys.modules["threading"].active_count() == 1
+    absent = [name for name in _UNUSED if name not in sys.modules and (alone or name == _SEARCH)]
     kept = sys.modules.get(_SEARCH)
     for name in {_SEARCH, *absent}:
-        sys.modules[name] = StandIn(name)
+        sys.modules[name] = _StandIn(name)
     try:
         from ptrace import PtraceError
         from ptrace.binding import func

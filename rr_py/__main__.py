@@ -5,8 +5,6 @@ import os
 from contextlib import suppress
 from typing import NoReturn
 
-from interfaces.imports import import_pathlib
-
 _ALLOCATIONS = 50_000
 """So many objects more than were given back bring on a search for cycles: those of the imports would bring on
 many, and find nothing."""
@@ -15,7 +13,6 @@ many, and find nothing."""
 def main() -> NoReturn:
     """Run the command line and end with its status, without taking the interpreter down piece by piece."""
     gc.set_threshold(_ALLOCATIONS)
-    import_pathlib()
     from rr_py.ending import flush_streams
     from rr_py.main import main as run
 

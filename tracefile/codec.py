@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import threading
 
-from interfaces.imports import python_implementation, standing_in
+import zstandard
+
 from tracefile.layout import EVENT_SIZE, Codec
 from tracefile.planes import WORDS, Packer, StoredEvents
-
-with standing_in("platform", python_implementation=python_implementation):
-    import zstandard
 
 LEVEL = 3
 HURRY, RUSH = 1, -3
