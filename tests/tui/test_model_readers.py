@@ -8,9 +8,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tui.model.columns import Mask
 from tui.model.processes import processes
+from tui.model.query.distinct import Places
 from tui.model.search import Search, search_query
 from tui.model.timeline import summarise
 from tui.model.trace import TraceModel
@@ -86,3 +89,23 @@ def test_readers_do_not_mind_what_is_added(traces: Callable[[int], Path]) -> Non
             reader.join()
         assert not wrong
         assert view.done == model.index.rows == 1_000_000
+
+
+def test_rows_that_come_while_places_are_looked_up(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GIVEN rows that are added in the middle of a look-up WHEN they are asked for THEN they are there."""
+    with TraceModel.open(small) as model:
+        model.index.update()
+        view = model.view(everything=True)
+        block = model.index.blocks[0]
+        view.extend(block, np.ones(1, np.bool_))
+        found = np.flatnonzero
+
+        def adds(mask: Mask) -> Places:
+            places = found(mask)
+            monkeypatch.undo()
+            view.extend(block, np.ones(1, np.bool_))
+            return places
+
+        monkeypatch.setattr(np, "flatnonzero", adds)
+        assert view.row(0) == 0
+        assert view.row(1) == 1

@@ -145,10 +145,14 @@ class View:
         return self._masks[number][: min(block.count, self.done - block.first)]
 
     def _places(self, number: int) -> npt.NDArray[np.int64]:
-        """The offsets in block `number` that pass; those of one block are remembered."""
-        known, count, places = self._cached
-        if known == number and count == self.done:
+        """The offsets in block `number` that pass; those of one block are remembered.
+
+        The count is read first: what `extend` adds meanwhile is looked for again.
+        """
+        count = self._count
+        known, counted, places = self._cached
+        if known == number and counted == count:
             return places
         places = np.flatnonzero(self._masks[number])
-        self._cached = (number, self.done, places)
+        self._cached = (number, count, places)
         return places
