@@ -6,8 +6,8 @@ thread then goes on at the core's entry with signals blocked until it is detache
 none sees the half-made state. The stack is not touched.
 
 That stop costs a change of processes, and more of them where others want the processor too. Where nothing can
-go wrong (`is_sure`), the instructions are put behind the end of the kernel's vDSO, which the program never
-sees, and the thread runs them by itself when it is detached.
+go wrong (memory is not limited, nothing lies in the core's place), the instructions are put behind the end of
+the kernel's vDSO, which the program never sees, and the thread runs them by itself when it is detached.
 """
 
 import errno
@@ -98,14 +98,6 @@ def inject(
         raise problem
 
 
-def is_sure(tid: int, mappings: Iterable[Mapping], image: Image, memory: ptrace.Memory) -> int:
-    """Where instructions may be put if mapping the core into this image cannot fail, else 0.
-
-    That is so where nothing lies in its place and memory is not limited.
-    """
-    return 0 if is_limited(tid) else place_in(mappings, image, memory)
-
-
 def is_limited(tid: int) -> bool:
     """Whether mapping anything may fail for a limit, as far as can be told."""
     try:
@@ -140,7 +132,8 @@ def inject_unwatched(
     place: int,
     patches: Iterable[Patch] = (),
 ) -> None:
-    """Like `inject`, but the core is mapped only once `tid` is detached; `place` is what `is_sure` found.
+    """Like `inject`, but the core is mapped only once `tid` is detached; `place` is what `place_in`
+    found, and memory must not be limited.
 
     Should that fail after all, the program runs as if nothing had happened. Raises Gone, and InjectError when
     it cannot be written to.

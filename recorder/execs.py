@@ -199,15 +199,12 @@ class Execs:
         now = time.monotonic_ns()
         domain.drain.append(
             abi.Event(
-                pending.own_tid,
-                abi.Kind.EXECED,
-                0,
-                number & 0xFFFF,
-                0,
-                (new_domain, 0, 0, 0, 0, 0),
-                0,
-                now,
-                now,
+                task=pending.own_tid,
+                kind=abi.Kind.EXECED,
+                nr=number & 0xFFFF,
+                args=(new_domain, 0, 0, 0, 0, 0),
+                time_in=now,
+                time_out=now,
             )
         )
         control.ntasks = max(control.ntasks - pending.tasks, 0)

@@ -29,20 +29,12 @@ class FieldError(ValueError):
     """A document, or one of its fields, is not what a trace has there."""
 
 
-def dump_json(document: Mapping[str, Any]) -> bytes:
-    """Compact ASCII; text with undecodable bytes (surrogate escapes) survives the round trip.
+def dump_json(value: Mapping[str, Any] | Sequence[Any]) -> bytes:
+    """A document, or a list within one, as compact ASCII; text with undecodable bytes (surrogate escapes)
+    survives the round trip.
 
     Raises FieldError for what JSON cannot say.
     """
-    return _dump(document)
-
-
-def dump_list(elements: Sequence[Any]) -> bytes:
-    """A list within a document, as `dump_json` writes it."""
-    return _dump(elements)
-
-
-def _dump(value: object) -> bytes:
     try:
         return _ENCODER.encode(value).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:

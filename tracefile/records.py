@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from tracefile.fields import U64, FieldError, Fields, dump_json, dump_list, load_json
+from tracefile.fields import U64, FieldError, Fields, dump_json, load_json
 
 PATH_MAX = 8192
 TEXT_MAX = 8192
@@ -169,11 +169,16 @@ class DomainEnd(NamedTuple):
     time: int = 0
 
     def encode(self) -> bytes:
-        """Section A. The status is one word; it is checked before anything is written."""
-        return (
-            f'{{"domain":{self.domain:d},"pid":{self.pid:d},"status":"{self.status}",'
-            f'"code":{self.code:d},"time":{self.time:d}}}'
-        ).encode("ascii", "replace")
+        """Section A."""
+        return dump_json(
+            {
+                "domain": self.domain,
+                "pid": self.pid,
+                "status": self.status,
+                "code": self.code,
+                "time": self.time,
+            }
+        )
 
     def check(self) -> None:
         """Raises FieldError where a reader would; many processes end, so this does not decode anything."""
@@ -388,7 +393,7 @@ def _same_for_many(mappings: tuple[BootMapping, ...], patches: tuple[int, ...]) 
         }
         for m in mappings
     ]
-    return dump_list(documents), bytes(tail.data), dump_list(patches)
+    return dump_json(documents), bytes(tail.data), dump_json(patches)
 
 
 class _ShownFiles(NamedTuple):

@@ -330,6 +330,8 @@ struct rr_offers {
   u64 count;
   struct rr_offer offers[RR_OFFERS_MAX];
 };
+_Static_assert(sizeof(struct rr_offer) == 16, "offer");
+_Static_assert(sizeof(struct rr_offers) <= sizeof(struct rr_known_files), "offers");
 
 /* ---- behind those: for each hash of device and inode 0 where nobody has mapped such a file, else 1 and the writes to it ---- */
 #define RR_FILE_VERSIONS (RR_GLOBAL + 0x1b000ul)

@@ -93,7 +93,7 @@ def run_injected(
     state = bootimage.capture(child.pid, registers.rip, registers.rsp, memory)
     put_in = inject.inject
     if not watched:
-        place = inject.is_sure(child.pid, state.mappings, part, memory)
+        place = inject.place_in(state.mappings, part, memory)
         assert place
         put_in = functools.partial(inject.inject_unwatched, place=place)
     put_in(
@@ -170,7 +170,7 @@ def test_program_runs_without_a_core_that_cannot_be_mapped(core: Path) -> None:
     with ptrace.Memory(child.pid) as memory:
         state = bootimage.capture(child.pid, registers.rip, registers.rsp, memory)
         part = image.load(core)
-        place = inject.is_sure(child.pid, state.mappings, part, memory)
+        place = inject.place_in(state.mappings, part, memory)
         inject.inject_unwatched(
             child.pid,
             registers,
@@ -195,10 +195,11 @@ def test_core_is_watched_where_it_may_not_fit(core: Path) -> None:
         state = bootimage.capture(child.pid, registers.rip, registers.rsp, memory)
         part = image.load(core)
         taken = state.mappings[0]._replace(start=abi.TEXT, end=abi.TEXT + 4096)
-        assert inject.is_sure(child.pid, state.mappings, part, memory)
-        assert not inject.is_sure(child.pid, [*state.mappings, taken], part, memory)
+        assert inject.place_in(state.mappings, part, memory)
+        assert not inject.place_in([*state.mappings, taken], part, memory)
+        assert not inject.is_limited(child.pid)
         resource.prlimit(child.pid, resource.RLIMIT_AS, (1 << 40, 1 << 40))
-        assert not inject.is_sure(child.pid, state.mappings, part, memory)
+        assert inject.is_limited(child.pid)
     child.kill()
 
 

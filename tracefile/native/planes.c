@@ -226,6 +226,7 @@ struct survey {
   u64 longest;     /* bytes of the longest payload of an event */
   u64 clone;       /* number of the first event that made a task or a process; `count`: none did */
 };
+_Static_assert(sizeof(struct survey) == 24, "Survey of planes.py");
 
 static inline int makes_task(u32 nr) { return (nr >= 56 && nr <= 58) || nr == 435; }
 
