@@ -117,6 +117,9 @@ class Knowledge:
     loops: Matcher[LoopRule]
 
 
+_PULLED = ("", "always", "directly")
+
+
 @cache
 def builtin() -> Knowledge:
     """What comes with the tool."""
@@ -138,9 +141,10 @@ def read(paths: Iterable[Path]) -> Knowledge:
             where = f"{path}: loop {number}"
             names = _texts(where, table, "functions")
             files = _texts(where, table, "files", True)
-            loops.append(
-                LoopRule(names, str(table.get("toolkit", "")), files, str(table.get("pulled", "")))
-            )
+            pulled = str(table.get("pulled", ""))
+            if pulled not in _PULLED:
+                raise KnowledgeError(f"{where}: pulled is {pulled!r}", "Write always, or directly.")
+            loops.append(LoopRule(names, str(table.get("toolkit", "")), files, pulled))
     return Knowledge(Matcher(patterns), Matcher(loops))
 
 

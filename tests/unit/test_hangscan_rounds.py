@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hangscan import knowledge
+from hangscan.errors import KnowledgeError
 from hangscan.rounds import in_one_loop
 from interposer.elf import parse
 from replayer.backtrace import StackFrame
@@ -78,3 +80,11 @@ def _calls(data: bytes, start: int, names: dict[int, str]) -> dict[str, int]:
         for address, length, name, operand in engine.disasm_lite(data[offset : offset + size], start)
         if name == "call"
     }
+
+
+def test_a_rule_with_a_wrong_word_is_told(tmp_path: Path) -> None:
+    """GIVEN a loop whose `pulled` is none of the words THEN the error names file and table."""
+    file = tmp_path / "mine.toml"
+    file.write_text('[[loop]]\nfunctions = ["wait"]\npulled = "allways"\n')
+    with pytest.raises(KnowledgeError, match=r"mine\.toml: loop 1: pulled is 'allways'"):
+        knowledge.read([file])
